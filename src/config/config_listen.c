@@ -1,5 +1,6 @@
 #include "config/config_listen.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "config/config.h"
@@ -163,7 +164,7 @@ void config_listen_check_mirror(const struct config *config, const struct config
                         section->source->name, up->name);
 }
 
-/* What ${section} lacks, so that no client of it has what ${key} hashes; NULL: nothing. */
+/* Why no client of ${section} has what ${key} hashes; NULL: some may have it. */
 static const char *config_listen_lacks(const struct config_section *section,
                                        const struct upstream_hash_key *key)
 {
@@ -174,10 +175,9 @@ static const char *config_listen_lacks(const struct config_section *section,
                     config_routes_wanted(section);
 
     if (key->by == UPSTREAM_HASH_TLV && !has_header)
-        return "hash_key = tlv:, but no PROXY header is read here (set accept_proxy)";
+        return "no PROXY header is read here (set accept_proxy)";
     if (key->by == UPSTREAM_HASH_SNI && !has_name && !has_header)
-        return "hash_key = sni, but no server name is read here (set tls, route.ID or "
-               "accept_proxy)";
+        return "no server name is read here (set tls, route.ID or accept_proxy)";
     return NULL;
 }
 
@@ -188,12 +188,18 @@ static void config_listen_check_key(const struct config *config,
                                     struct diagnostics *diagnostics)
 {
     int i = name ? config_listen_find_upstream(config, name) : -1;
-    const char *lacks =
-        i < 0 ? NULL : config_listen_lacks(section, &config->server.upstreams[i].hash_key);
+    const struct upstream_hash_key *key = i < 0 ? NULL : &config->server.upstreams[i].hash_key;
+    const char *lacks = key ? config_listen_lacks(section, key) : NULL;
+    char value[sizeof("tlv:0x00")];
 
-    if (lacks)
-        diagnostics_add(diagnostics, entry->line, "[%s] %s: [upstream %s] has %s",
-                        section->source->name, entry->key, name, lacks);
+    if (!lacks)
+        return;
+    if (key->by == UPSTREAM_HASH_TLV)
+        snprintf(value, sizeof(value), "tlv:0x%02x", (unsigned)key->tlv);
+    else
+        snprintf(value, sizeof(value), "sni");
+    diagnostics_add(diagnostics, entry->line, "[%s] %s: [upstream %s] has hash_key = %s, but %s",
+                    section->source->name, entry->key, name, value, lacks);
 }
 
 static void config_listen_check_keys(const struct config *config,

@@ -164,14 +164,14 @@ static int option_socket_set_mark(const struct option *o, struct option_value *v
 /* Names of code points. Sources: RFC 2474, RFC 2597, RFC 3246, RFC 5865, RFC 8622. */
 static bool option_socket_find_dscp(unsigned *out, const char *name)
 {
-    unsigned class, drop;
-    char rest;
+    const char *digits = name + 2;
+    size_t len = strlen(name);
 
-    if (sscanf(name, "cs%1u%c", &class, &rest) == 1 && class <= 7)
-        *out = 8 * class;
-    else if (sscanf(name, "af%1u%1u%c", &class, &drop, &rest) == 2 && class >= 1 && class <= 4 &&
-             drop >= 1 && drop <= 3)
-        *out = 8 * class + 2 * drop;
+    if (strncmp(name, "cs", 2) == 0 && len == 3 && digits[0] >= '0' && digits[0] <= '7')
+        *out = 8 * (unsigned)(digits[0] - '0');
+    else if (strncmp(name, "af", 2) == 0 && len == 4 && digits[0] >= '1' && digits[0] <= '4' &&
+             digits[1] >= '1' && digits[1] <= '3')
+        *out = 8 * (unsigned)(digits[0] - '0') + 2 * (unsigned)(digits[1] - '0');
     else if (strcmp(name, "ef") == 0)
         *out = 46;
     else if (strcmp(name, "va") == 0)

@@ -124,6 +124,35 @@ void proxy_protocol_set_gate(struct proxy_protocol *pp, struct proxy_protocol_ga
     pp->gate = gate;
 }
 
+/* Move ${value} to *${at}, and advance *${at}. */
+static void proxy_protocol_gather(struct proxy_header_value *value, uint8_t **at)
+{
+    if (value->n == 0)
+        return;
+    memcpy(*at, value->at, value->n);
+    value->at = *at;
+    *at += value->n;
+}
+
+void proxy_protocol_trim(struct proxy_protocol *pp)
+{
+    struct proxy_header_tls *tls = &pp->header.tls;
+    size_t bytes = tls->alpn.n + tls->authority.n + tls->ssl.n;
+    uint8_t *all = pp->told, *kept, *at;
+
+    if (!all || bytes == pp->header.tlvs.n)
+        return;
+    kept = at = bytes > 0 ? malloc(bytes) : NULL;
+    if (bytes > 0 && !kept)
+        return; /* keep all */
+    proxy_protocol_gather(&tls->alpn, &at);
+    proxy_protocol_gather(&tls->authority, &at);
+    proxy_protocol_gather(&tls->ssl, &at);
+    pp->told = kept;
+    pp->header.tlvs = (struct proxy_header_value){NULL, 0};
+    free(all);
+}
+
 void proxy_protocol_free(struct proxy_protocol *pp)
 {
     free(pp->told);

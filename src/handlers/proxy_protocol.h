@@ -47,7 +47,7 @@ struct proxy_protocol {
     void (*done)(struct proxy_protocol *pp, int error);
     /* `local`: none came; of its pointers, those in `tls` and `tlvs` are valid */
     struct proxy_header header;
-    uint8_t *told; /* a copy of header.tlvs; NULL: none */
+    uint8_t *told; /* a copy of header.tlvs, later of the values of header.tls; NULL: none */
 };
 
 /*
@@ -76,6 +76,14 @@ void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
  * Thread: loop
  */
 void proxy_protocol_set_gate(struct proxy_protocol *pp, struct proxy_protocol_gate *gate);
+
+/*
+ * proxy_protocol_trim(pp):
+ * Keep only the values of header.tls; header.tlvs is empty from now on.
+ *
+ * Thread: loop
+ */
+void proxy_protocol_trim(struct proxy_protocol *pp);
 
 /* proxy_protocol_free(pp): free the copy of header.tlvs. Thread: loop */
 void proxy_protocol_free(struct proxy_protocol *pp);

@@ -35,12 +35,32 @@ void proxy_end_dial(struct proxy *p)
     loop_reap(p->session.owner->net->loop, &dial->reaping);
 }
 
+/* Was the server connected from the address of the client? */
+static bool proxy_dial_shows_client(const struct proxy *p)
+{
+    const struct address *client = &p->session.peer;
+    bool shows = false;
+
+    if (!proxy_upstream(p)->conf->connect.sock.options.transparent || address_is_unix(client))
+        return false;
+    for (unsigned i = 0; p->addresses && i < p->addresses->n && !shows; i++)
+        shows = p->addresses->list[i].u.sa.sa_family == client->u.sa.sa_family;
+    return shows;
+}
+
+/*
+ * With the client's address as source, only a refusal is surely the server's: the kernel may not
+ * take the address, and the server may have no route to it.
+ */
 static void proxy_dial_failed(struct proxy *p, int error)
 {
-    const struct proxy_failure failure = {.error = error,
-                                          .why = sock_error_text(error),
-                                          .reason = session_reason_of_connect(error),
-                                          .is_ours = sock_error_is_ours(error)};
+    bool shows_client = proxy_dial_shows_client(p);
+    bool is_no_source = shows_client && (error == -EINVAL || error == -SOCK_NO_SOURCE);
+    const struct proxy_failure failure = {
+        .error = error,
+        .why = is_no_source ? "the client's address cannot be a source" : sock_error_text(error),
+        .reason = session_reason_of_connect(error),
+        .is_ours = sock_error_is_ours(error) || (shows_client && error != -ECONNREFUSED)};
 
     proxy_release_addresses(p);
     proxy_failed(p, &failure);

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "handlers/pipeline_template.h"
 #include "service/session_access_log.h"
+#include "service/session_header.h"
 #include "service/session_internal.h"
 #include "service/session_preface.h"
 #include "stats/counters.h"
@@ -59,6 +60,7 @@ void session_start(struct session *s)
         session_access_log_opened(s);
     }
     ops->start(s);
+    session_header_trim(s); /* the hash_key is known */
 }
 
 void session_adopt(struct session *s, struct session_owner *owner)

@@ -179,6 +179,12 @@ void session_header_describe(struct session *s, struct access_log_record *r)
         &at, proxy_header_ssl_find(tls->ssl, PROXY_HEADER_SSL_NAME), TLS_COMMON_NAME_BYTES - 1);
 }
 
+void session_header_trim(struct session *s)
+{
+    if (s->header)
+        proxy_protocol_trim(&s->header->reader);
+}
+
 void session_header_free(struct session *s)
 {
     if (s->header)

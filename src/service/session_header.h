@@ -34,11 +34,19 @@ const struct proxy_header_tls *session_header_tls(const struct session *s);
 
 /*
  * session_header_tlv(s, type):
- * The header's value of the field (TLV) ${type}; at NULL: none.
+ * The header's value of the field (TLV) ${type}; at NULL: none. Until session_header_trim().
  *
  * Thread: loop of ${s}
  */
 struct proxy_header_value session_header_tlv(const struct session *s, uint8_t type);
+
+/*
+ * session_header_trim(s):
+ * Free the header's fields (TLVs), except those of session_header_tls().
+ *
+ * Thread: loop of ${s}
+ */
+void session_header_trim(struct session *s);
 
 /*
  * session_header_describe(s, r):

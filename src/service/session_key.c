@@ -9,6 +9,7 @@
 #include "service/session_header.h"
 #include "service/session_hello.h"
 #include "service/session_tls.h"
+#include "tls/server_name.h"
 #include "upstream/upstream.h"
 
 /* Longest hashed address: the path of a unix socket. */
@@ -41,28 +42,43 @@ static struct proxy_header_value session_key_destination(const struct session *s
     return session_key_address(told ? told : &local, bytes);
 }
 
-/* The server name of TLS with us, of TLS passed on, or of TLS with a proxy in front of us. */
-static struct proxy_header_value session_key_name(const struct session *s)
+/* The server name that a proxy in front of us tells; raw if it is no host name. */
+static struct proxy_header_value session_key_told_name(const struct session *s, char *name)
 {
     const struct proxy_header_tls *told = session_header_tls(s);
+
+    if (!told || told->authority.n == 0)
+        return (struct proxy_header_value){NULL, 0};
+    if (server_name_read(name, (const char *)told->authority.at, told->authority.n) < 0)
+        return told->authority;
+    return (struct proxy_header_value){(const uint8_t *)name, strlen(name)};
+}
+
+/*
+ * The server name of TLS with us, of TLS passed on, or of TLS with a proxy in front of us; ${bytes}
+ * holds SERVER_NAME_BYTES.
+ */
+static struct proxy_header_value session_key_name(const struct session *s, char *bytes)
+{
     const char *name = session_tls_name(s);
 
     if (!name)
         name = session_hello_name(s);
     if (name)
         return (struct proxy_header_value){(const uint8_t *)name, strlen(name)};
-    return told ? told->authority : (struct proxy_header_value){NULL, 0};
+    return session_key_told_name(s, bytes);
 }
 
 uint64_t session_key_by(struct session *s, const struct upstream_hash_key *key)
 {
     uint8_t bytes[SESSION_KEY_BYTES];
+    char name[SERVER_NAME_BYTES];
     struct proxy_header_value value = {NULL, 0};
 
     switch (key->by) {
     case UPSTREAM_HASH_CLIENT: break;
     case UPSTREAM_HASH_CLIENT_PORT: value = session_key_address(&s->peer, bytes); break;
-    case UPSTREAM_HASH_SNI: value = session_key_name(s); break;
+    case UPSTREAM_HASH_SNI: value = session_key_name(s, name); break;
     case UPSTREAM_HASH_DESTINATION: value = session_key_destination(s, bytes); break;
     case UPSTREAM_HASH_TLV: value = session_header_tlv(s, key->tlv); break;
     }

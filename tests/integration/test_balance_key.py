@@ -88,6 +88,8 @@ def by_name_of_our_tls(t):
         spread_well(first.values())
         check_equal({name: of_tls(name) for name in NAMES}, first, "the servers again")
         check_equal({name: of_header(name) for name in NAMES}, first, "the servers by the header")
+        for other in (str.upper, lambda name: name + "."):
+            check_equal({name: of_header(other(name)) for name in NAMES}, first, "the servers of the name written otherwise")
 
 
 @test(each={"method": METHODS})
@@ -153,10 +155,10 @@ def kept_over_reload(t):
 REFUSED = [
     {"more": "", "key": "sni", "says": ":8: [listen front] upstream: [upstream back] has hash_key = sni, but no server "
                                        "name is read here (set tls, route.ID or accept_proxy)"},
-    {"more": "", "key": "tlv:0x01", "says": ":8: [listen front] upstream: [upstream back] has hash_key = tlv:, but no "
+    {"more": "", "key": "tlv:0x01", "says": ":8: [listen front] upstream: [upstream back] has hash_key = tlv:0x01, but no "
                                             "PROXY header is read here (set accept_proxy)"},
     {"more": "route.a = sni:a.example -> back", "key": "tlv:0x01",
-     "says": ":9: [listen front] route.a: [upstream back] has hash_key = tlv:, but no PROXY header"},
+     "says": ":9: [listen front] route.a: [upstream back] has hash_key = tlv:0x01, but no PROXY header"},
     {"more": "mirror = back", "key": "client_port", "says": "but a mirror goes by the client's address"},
     {"more": "", "key": "tlv:0x", "says": "'0x' is not a type from 0x00 to 0xff"},
     {"more": "", "key": "tlv:0x100", "says": "'0x100' is not a type"},

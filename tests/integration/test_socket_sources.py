@@ -183,7 +183,7 @@ def transparent_towards_servers(t, family):
         back = f"{brackets(host)}:{port}"
         with other.there():
             listener = net.listen(back)
-        upstream = "transparent = yes\ncheck = tcp\ncheck_interval = 50ms\nspare = 4"
+        upstream = "transparent = yes\ncheck = tcp\ncheck_interval = 50ms"
         with listener, t.daemon(config(front, back, listen=TRUST, upstream=upstream)):
             with net.connect(front) as client:
                 client.sendall(told(FOREIGN[family]) + b"ping")
@@ -195,6 +195,50 @@ def transparent_towards_servers(t, family):
             packets.wait(t, "a check", SYN, target_port=port, source=ours)
             sources = {p.source for p in packets.seen(SYN, target_port=port)}
             check_equal(sources, {ours, FOREIGN[family]}, "who connects to the server")
+
+
+# Clients whose addresses no connect to a healthy server can come from: the kernel refuses one, and to the other the
+# servers' host has no route back.
+UNFIT = [{"what": "of the link", "family": "IPv6", "unfit": "fe80::1", "why": "the client's address cannot be a source"},
+         {"what": "without a way back", "family": "IPv4", "unfit": "198.51.100.7", "why": "Connection timed out"}]
+
+
+EJECTS = "transparent = yes\neject_failures = 1\neject_max_percent = 100"
+
+
+@test(needs=("ip",), each=UNFIT)
+def transparent_for_an_unfit_client(t, what, family, unfit, why):
+    """with transparent a client with an address {what} ejects no server"""
+    own_network()
+    with answers_come_here(family) as other:
+        front, host = t.address(), brackets(THERE[0] if family == "IPv4" else THERE[2])
+        backs = [f"{host}:{t.port()}" for _ in range(2)]
+        with other.there():
+            listeners = [net.listen(back) for back in backs]
+            if family == "IPv4":
+                ip("route", "add", "blackhole", f"{unfit}/32")
+        upstream = f"server.b = {backs[1]}\nconnect_timeout = 1s\n{EJECTS}"
+        with listeners[0], listeners[1], t.daemon(config(front, backs[0], listen=TRUST, upstream=upstream)) as daemon:
+            for _ in range(2):
+                with net.connect(front) as client:
+                    client.sendall(told(unfit))
+                    check_equal(net.ending(client), "reset", "the unfit client's end")
+            check(daemon.log_lines(f"cannot connect: {why}"), "no reason in the log")
+            check(not daemon.log_lines("ejected"), "the server is blamed")
+
+
+@test(needs=("ip",))
+def transparent_and_a_refusal(t):
+    """with transparent a server that refuses connections is ejected"""
+    own_network()
+    with answers_come_here("IPv4"):
+        front = t.address()
+        upstream = f"server.b = {THERE[0]}:{t.port()}\n{EJECTS}"
+        text = config(front, f"{THERE[0]}:{t.port()}", listen=TRUST, upstream=upstream)
+        with t.daemon(text) as daemon, net.connect(front) as client:
+            client.sendall(told(FOREIGN["IPv4"]))
+            check_equal(net.ending(client), "reset", "the client's end")
+            t.eventually(lambda: daemon.log_lines("ejected"), "ejection")
 
 
 @test(needs=("ip",))

@@ -346,6 +346,8 @@ static const struct {
      "t.ini:8: [upstream u] eject_time: has no effect without ejection (set eject_failures)"},
     {PROXY "[tls t]\n[upstream u]\nserver.a = 127.0.0.1:9\ntls = t\nsend_proxy = v1\nspare = 1\n",
      "t.ini:10: [upstream u] spare: has no effect with tls and send_proxy: "},
+    {PROXY "[upstream u]\nserver.a = 127.0.0.1:9\ntransparent = yes\nspare = 1\n",
+     "t.ini:8: [upstream u] spare: has no effect with transparent: "},
     {PROXY "[upstream u]\nserver.a = @x\nresolve_hold = always\n",
      "t.ini:7: [upstream u] resolve_hold: 'always' is not a number with a unit (never, 0, or 1s to "
      "1d, in us, ms, s, m, h or d)"},

@@ -231,6 +231,11 @@ TEST(socket, a_dscp_is_a_number_or_one_of_the_names)
     ck_assert_uint_eq(upstream.connect.sock.options.dscp, 48);
     refused(OPTION_LISTEN, "dscp", "64", "out of range");
     refused(OPTION_LISTEN, "dscp", "0xb8", "0xb8");
+    refused(OPTION_LISTEN, "dscp", "af1 1", "'af1 1'");
+    refused(OPTION_LISTEN, "dscp", "af 11", "'af 11'");
+    refused(OPTION_LISTEN, "dscp", "cs 1", "'cs 1'");
+    refused(OPTION_LISTEN, "dscp", "cs8", "'cs8'");
+    refused(OPTION_LISTEN, "dscp", "af111", "'af111'");
     refused(OPTION_LISTEN, "dscp", "cs8", "not a DSCP");
     refused(OPTION_LISTEN, "dscp", "af14", "not a DSCP");
     refused(OPTION_LISTEN, "dscp", "af111", "not a DSCP");

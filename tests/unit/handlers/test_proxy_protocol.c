@@ -1,6 +1,7 @@
 /* handlers/proxy_protocol: the header comes first, whatever it comes with, and then it is gone. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -279,6 +280,34 @@ TEST(an_echo, the_first_byte_is_awaited_from_the_header_on)
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_IDLE);
     EXPECT_LOG_LINES("192.0.2.1:56324 ended: idle, 0 bytes in", 1);
+}
+
+TEST(an_echo, only_the_values_of_tls_are_kept_of_a_trimmed_header)
+{
+    static const uint8_t tlvs[] = "\4\0\3\0\0\0\2\0\1a\xea\0\4vpce\1\0\2h2";
+    struct proxy_protocol pp = {.header.tlvs.n = sizeof(tlvs) - 1};
+    struct proxy_header_tls *tls = &pp.header.tls;
+
+    pp.header.tlvs.at = pp.told = malloc(sizeof(tlvs) - 1);
+    memcpy(pp.told, tlvs, sizeof(tlvs) - 1);
+    tls->authority = proxy_header_tlv_find(pp.header.tlvs, 0x02);
+    tls->alpn = proxy_header_tlv_find(pp.header.tlvs, 0x01);
+    proxy_protocol_trim(&pp);
+    proxy_protocol_trim(&pp);
+    ck_assert_mem_eq(pp.told, "h2a", 3);
+    ck_assert_ptr_eq(tls->alpn.at, pp.told);
+    ck_assert_ptr_eq(tls->authority.at, pp.told + 2);
+    ck_assert_ptr_null(proxy_header_tlv_find(pp.header.tlvs, 0xea).at);
+    proxy_protocol_free(&pp);
+}
+
+TEST(an_echo, nothing_is_kept_of_a_trimmed_header_without_values_of_tls)
+{
+    struct proxy_protocol pp = {.header.tlvs.n = 3};
+
+    pp.header.tlvs.at = pp.told = calloc(1, 3);
+    proxy_protocol_trim(&pp);
+    ck_assert_ptr_null(pp.told);
 }
 
 /* ---- in front of a proxy, which looks for a server only then ---- */
