@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/parse.h"
 #include "config/option_kind.h"
 #include "ini/diagnostics.h"
@@ -17,6 +18,8 @@
 
 /* Most source addresses of an upstream. */
 #define OPTION_SOCKET_SOURCES 64
+
+#define OPTION_SOCKET_PORT_MIN 1024
 
 static char *option_socket_copy_list(const struct option_value *v)
 {
@@ -125,6 +128,30 @@ static int option_socket_set_source(const struct option *o, struct option_value 
         sources->list[sources->n++] = a;
     }
     conf->sources = sources;
+    return 0;
+}
+
+/* The lower ports are of servers, and need privileges. */
+static int option_socket_set_ports(const struct option *o, struct option_value *v)
+{
+    const char *dash = strchr(v->text, '-');
+    struct sock_ports *ports = arena_alloc(v->arena, 1, sizeof(*ports));
+    char *low = option_socket_copy_list(v);
+    uint64_t first, last;
+
+    if (!low || !ports)
+        return -ENOMEM;
+    low[strcspn(low, "-")] = '\0';
+    if (!dash || parse_uint(&first, low, UINT16_MAX) < 0 ||
+        parse_uint(&last, dash + 1, UINT16_MAX) < 0 || first < OPTION_SOCKET_PORT_MIN)
+        return option_refuse(v, "%s is not a range of ports from %d to %d", QUOTE_TEXT(v->text),
+                             OPTION_SOCKET_PORT_MIN, UINT16_MAX);
+    if (last < first)
+        return option_refuse(v, "the range %s goes down", QUOTE_TEXT(v->text));
+    ports->turn = (unsigned)hash_seed(); /* not those of before a reload */
+    ports->first = (uint16_t)first;
+    ports->n = (unsigned)(last - first + 1);
+    memcpy(option_field(o, v), &ports, sizeof(ports));
     return 0;
 }
 
@@ -262,3 +289,4 @@ const struct option_kind option_socket_interface = {option_socket_set_interface,
 const struct option_kind option_socket_congestion = {option_socket_set_congestion, "", 0, NULL};
 const struct option_kind option_socket_keepalive = {option_socket_set_keepalive, "", 0, NULL};
 const struct option_kind option_socket_source = {option_socket_set_source, "", 0, NULL};
+const struct option_kind option_socket_ports = {option_socket_set_ports, "", 0, NULL};

@@ -12,6 +12,9 @@ extern const struct option_kind option_socket_keepalive;
 /* source addresses of a struct sock_connect_conf; not checked before a connect */
 extern const struct option_kind option_socket_source;
 
+/* struct sock_ports *: LOW-HIGH; empty: NULL */
+extern const struct option_kind option_socket_ports;
+
 extern const struct option_kind option_socket_mark; /* unsigned: decimal, or 0x and hexadecimal */
 extern const struct option_kind option_socket_dscp; /* unsigned: a number, or a name as ef */
 extern const struct option_kind option_socket_seconds; /* unsigned: a duration in whole seconds */

@@ -114,7 +114,7 @@ static const struct foreign_word words[] = {
     {"upstream", "proxy_bind", "source_address"},
     {"upstream", "set-bc-mark", "mark"},
     {"upstream", "usesrc", "transparent = yes"},
-    {"upstream", "nolinger", "reset_on_close = yes"},
+    {"upstream", "nolinger", "source_ports"},
     {"upstream", "set-bc-tos", "dscp, a fourth of it"},
     {"upstream", "tos", "dscp, a fourth of it"},
     {"upstream", "on-marked-down", "on_down"},

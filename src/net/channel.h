@@ -66,11 +66,10 @@ enum channel_phase {
 
 enum channel_end_how {
     CHANNEL_END_FLUSH,
-    CHANNEL_END_FLUSH_RESET,
     CHANNEL_END_RESET,
     CHANNEL_END_INPUT_ONLY,
     CHANNEL_END_NOW,
-    CHANNEL_END_BOUNDED = 1 << 4, /* flag for the first four: linger for max_ns at most */
+    CHANNEL_END_BOUNDED = 1 << 4, /* flag for the first three: linger for max_ns at most */
 };
 
 /*
@@ -246,12 +245,11 @@ void channel_end_input(struct channel *ch, struct handler *next);
  *                           until the peer's end of file
  *   CHANNEL_END_RESET       send pending bytes; when all are acknowledged, reset (error 0).
  *                           Discard input.
- *   CHANNEL_END_FLUSH_RESET the same, behind what handlers send at the end: close_notify
  *   CHANNEL_END_INPUT_ONLY  discard input; write on until channel_shutdown_write().
  *   CHANNEL_END_NOW         end of file at once, without TIME_WAIT (except if both ends of file
  *                           cross); later input gets a reset. For channels without pending bytes.
  *
- * The first four linger as long as the peer acknowledges bytes (struct channel_linger_conf). When
+ * The first three linger as long as the peer acknowledges bytes (struct channel_linger_conf). When
  * all bytes are acknowledged, FLUSH waits for the peer's end of file, and INPUT_ONLY for further
  * writes: for timeout_ns, at most 5 s. Then ${ch} is closed if all bytes and our end of file are
  * acknowledged, else aborted with -ETIMEDOUT. When out of memory, ${ch} is aborted at once.

@@ -134,17 +134,10 @@ void channel_end(struct channel *ch, unsigned how)
         return;
     }
     channel_discard(ch, 0);
-    switch (how & ~(unsigned)CHANNEL_END_BOUNDED) {
-    case CHANNEL_END_FLUSH_RESET:
-        ch->flags |= CHANNEL_NO_EOF;
+    if ((how & ~(unsigned)CHANNEL_END_BOUNDED) == CHANNEL_END_RESET)
+        channel_end_with_reset(ch);
+    else if ((how & ~(unsigned)CHANNEL_END_BOUNDED) == CHANNEL_END_FLUSH)
         channel_shutdown_write(ch);
-        if (!channel_ended(ch))
-            channel_end_with_reset(ch);
-        break;
-    case CHANNEL_END_RESET: channel_end_with_reset(ch); break;
-    case CHANNEL_END_FLUSH: channel_shutdown_write(ch); break;
-    default: break;
-    }
     if (!channel_ended(ch))
         channel_linger_begin(ch, how & CHANNEL_END_BOUNDED);
 }

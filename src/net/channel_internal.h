@@ -16,7 +16,6 @@ enum channel_flag {
     CHANNEL_METERED = 1 << 5,     /* the tail limits reads */
     CHANNEL_WRITE_PACED = 1 << 6, /* see channel_pace_writing() */
     CHANNEL_INPUT_CUT = 1 << 7,
-    CHANNEL_NO_EOF = 1 << 8, /* a reset follows pending output, instead of end of file */
 };
 
 /* channel_enter(ch, phase): change the phase of ${ch}, to a later one. Thread: loop */

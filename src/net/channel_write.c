@@ -200,10 +200,6 @@ void channel_send_eof(struct channel *ch)
 {
     if (ch->phase != CHANNEL_OPEN)
         return;
-    if (ch->flags & CHANNEL_NO_EOF) {
-        channel_enter(ch, CHANNEL_RESETTING);
-        return;
-    }
     channel_enter(ch, CHANNEL_EOF_WANTED);
     if (!(ch->flags & CHANNEL_PENDING))
         channel_do_eof(ch);

@@ -39,6 +39,11 @@ struct sock_listen_conf {
  * note: source. bind(2) before connect(2) reserves a source port for all destinations.
  * IP_BIND_ADDRESS_NO_PORT defers the choice to connect(2): only the 4-tuple must be unique.
  *
+ * note: ports. The kernel does not choose a port again while the 4-tuple is in TIME_WAIT, but lets
+ * us: connect(2) from a port that was bound takes over a connection in TIME_WAIT if both sides have
+ * TCP timestamps. SO_REUSEADDR lets a port be bound for several servers. (Linux,
+ * tcp_twsk_unique(), without `twp`; RFC 6191.)
+ *
  * note: unseen. Health checks by connect delay the handshake's last ACK (until data, or some 40
  * ms). If sock_close_reset() comes before that ACK, the server's accept(2) never returns the
  * connection. No effect on unix sockets. (HAProxy: CONNECT_DELACK_ALWAYS; tcp(7): TCP_QUICKACK.)
@@ -46,6 +51,7 @@ struct sock_listen_conf {
 struct sock_connect_conf {
     struct sock_options options;
     struct sock_sources *sources; /* NULL: chosen by the kernel */
+    struct sock_ports *ports;     /* NULL: as above; see note: ports */
     bool unseen;                  /* see note: unseen */
 };
 
@@ -59,6 +65,13 @@ struct sock_sources {
     _Atomic unsigned turn; /* see note: turn */
     unsigned n;
     struct address list[]; /* with port 0 */
+};
+
+/* Ports to connect from, in turn: that which was free for longest comes next. */
+struct sock_ports {
+    _Atomic unsigned turn; /* see note: turn */
+    uint16_t first;
+    unsigned n;
 };
 
 /* sock_sources_same(a, b): do both, or NULL, have the same addresses? */
@@ -148,8 +161,8 @@ bool sock_is_replaced(const struct sock_own_file *own, const struct address *a);
 
 /*
  * sock_connect(out_fd, a, conf):
- * Start connecting, from a configured source address (note: source). When ${out_fd} is writable,
- * sock_error() tells the outcome.
+ * Start connecting, from a configured source address and port (note: source, note: ports). When
+ * ${out_fd} is writable, sock_error() tells the outcome.
  *
  * Owns:   the caller owns ${out_fd} on 0 or -EINPROGRESS
  * Errors: 0 (connected); -EINPROGRESS; -EAGAIN (unix backlog full; no event follows);

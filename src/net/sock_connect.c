@@ -8,12 +8,17 @@
 
 #include "net/sock.h"
 
-/* See note: source. */
+/* Most ports that are tried for one address. */
+#define SOCK_PORT_TRIES 256
+
+/* See note: source and note: ports. */
 static int sock_bind_source(int fd, const struct address *source)
 {
+    bool has_port = address_port(source) > 0;
     const int on = 1;
 
-    if (setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on)) < 0) /* IPv6 too */
+    if (setsockopt(fd, has_port ? SOL_SOCKET : IPPROTO_IP, /* IPv6 too */
+                   has_port ? SO_REUSEADDR : IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on)) < 0)
         return -errno;
     if (bind(fd, &source->u.sa, source->len) == 0)
         return 0;
@@ -73,6 +78,30 @@ static int sock_connect_from(int *out_fd, const struct address *a,
     return rc;
 }
 
+/* As sock_connect_from(), from a port of ${conf}. */
+static int sock_connect_by_port(int *out_fd, const struct address *a,
+                                const struct sock_connect_conf *conf, const struct address *source)
+{
+    struct sock_ports *ports = conf->ports;
+    struct address from = {.len = a->len};
+    int rc = -EADDRINUSE;
+
+    if (!ports || address_is_unix(a))
+        return sock_connect_from(out_fd, a, conf, source);
+    from.u.sa.sa_family = a->u.sa.sa_family; /* of any address */
+    if (source)
+        from = *source;
+    for (unsigned i = 0; i < ports->n && i < SOCK_PORT_TRIES; i++) {
+        unsigned turn = atomic_fetch_add_explicit(&ports->turn, 1, memory_order_relaxed);
+
+        address_set_port(&from, (uint16_t)(ports->first + turn % ports->n));
+        rc = sock_connect_from(out_fd, a, conf, &from);
+        if (rc != -EADDRINUSE && rc != -EADDRNOTAVAIL)
+            return rc;
+    }
+    return -EADDRNOTAVAIL;
+}
+
 /* Return source ${k} of ${family}, which begin again after the last; NULL: there is none. */
 static const struct address *sock_source(const struct sock_sources *sources, sa_family_t family,
                                          unsigned k)
@@ -98,7 +127,7 @@ int sock_connect_as(int *out_fd, const struct address *a, const struct sock_conn
         return sock_connect(out_fd, a, conf);
     source = *client;
     address_set_port(&source, 0);
-    return sock_connect_from(out_fd, a, conf, &source);
+    return sock_connect_by_port(out_fd, a, conf, &source);
 }
 
 int sock_connect(int *out_fd, const struct address *a, const struct sock_connect_conf *conf)
@@ -108,14 +137,14 @@ int sock_connect(int *out_fd, const struct address *a, const struct sock_connect
     int rc = -EADDRNOTAVAIL;
 
     if (!conf->sources)
-        return sock_connect_from(out_fd, a, conf, NULL);
+        return sock_connect_by_port(out_fd, a, conf, NULL);
     turn = atomic_fetch_add_explicit(&conf->sources->turn, 1, memory_order_relaxed);
     do {
         source = sock_source(conf->sources, a->u.sa.sa_family, turn++);
         if (source && source == first)
             break;
         first = first ? first : source;
-        rc = sock_connect_from(out_fd, a, conf, source);
+        rc = sock_connect_by_port(out_fd, a, conf, source);
     } while (source && (rc == -EADDRNOTAVAIL || rc == -SOCK_NO_SOURCE));
     return rc;
 }

@@ -92,7 +92,6 @@ void proxy_link(struct proxy *p)
     if (s->service->n_access_logs == 0)
         proxy_release_addresses(p);
     session_leg_open(s, 1, &p->server);
-    s->resets_server = proxy_upstream(p)->conf->reset_on_close;
     session_facts_linked(session_facts_of(s), p->server.io.fd);
     relay_init(&p->to_server, s, &p->client, &p->server);
     relay_init(&p->to_client, s, &p->server, &p->client);

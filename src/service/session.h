@@ -136,8 +136,7 @@ struct session {
     uint8_t open_legs;
     uint8_t preface; /* unfinished stages of the preface, bits 1 << enum session_preface_part */
     bool draining;
-    bool resets_server; /* end it by a reset, also when the client's stream ends */
-    bool leaving;       /* session_leave_by() was called */
+    bool leaving; /* session_leave_by() was called */
     enum session_phase phase : 8;
     enum session_reason reason : 8;
     bool has_facts : 1;     /* see `logged` */

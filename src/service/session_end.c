@@ -148,8 +148,6 @@ static void session_closing_begin(struct session *s, enum session_reason reason)
 /* End ${leg}; within linger_max if we end the session. */
 static void session_end_leg(const struct session *s, struct channel *leg, unsigned how)
 {
-    if (how == CHANNEL_END_FLUSH && s->resets_server && leg == s->legs[1])
-        how = CHANNEL_END_FLUSH_RESET;
     channel_end(leg, s->phase == SESSION_PHASE_CLOSING ? how | CHANNEL_END_BOUNDED : how);
 }
 
@@ -310,13 +308,6 @@ void session_leg_closing(struct session *s, struct channel *ch)
     session_facts_measure(session_facts_of(s), ch != s->legs[0], ch->io.fd);
 }
 
-/* Our end of file would leave the connection in TIME_WAIT when that of the server comes. */
-static void session_end_both(struct session *s)
-{
-    session_for_each_leg (leg, s)
-        session_end_leg(s, leg, CHANNEL_END_FLUSH);
-}
-
 void session_leg_ended(struct session *s, struct channel *ch, enum handler_end what, int error)
 {
     if (what != HANDLER_CLOSED || error < 0)
@@ -324,10 +315,7 @@ void session_leg_ended(struct session *s, struct channel *ch, enum handler_end w
     switch (what) {
     case HANDLER_EOF:
         session_facts_fin(session_facts_of(s), ch != s->legs[0]);
-        if (s->resets_server && ch == s->legs[0])
-            session_end_both(s);
-        else
-            channel_shutdown_write(session_receiver(s, ch));
+        channel_shutdown_write(session_receiver(s, ch));
         break;
     case HANDLER_REJECTED: session_leg_rejected(s, ch, error); break;
     case HANDLER_BROKEN: session_leg_broken(s, ch, error); break;

@@ -115,7 +115,6 @@ struct upstream_conf {
     int64_t slow_start_ns;      /* 0: no slow start */
     int64_t connect_timeout_ns; /* total for all addresses of a server */
     struct connector_conf connect;
-    bool reset_on_close; /* see session.resets_server */
     struct proxy_header_conf send_proxy;
     struct upstream_tls_conf tls;     /* begins after the PROXY header */
     int64_t retry_timeout_ns;         /* total for all servers; 0: no limit */

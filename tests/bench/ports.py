@@ -79,7 +79,7 @@ SOURCES = "source_address = " + ", ".join(f"127.0.0.{n}" for n in range(5, 9))
 CASES = [
     ("reactord", "reactord", REACTORD, ""),
     ("reactord, 4 source addresses", "reactord", REACTORD, SOURCES),
-    ("reactord, reset_on_close", "reactord", REACTORD, "reset_on_close = yes"),
+    ("reactord, source_ports", "reactord", REACTORD, "source_ports = 30000-30199"),
     ("haproxy", "haproxy", HAPROXY, ""),
     ("haproxy, option nolinger", "haproxy", HAPROXY, "option nolinger"),
     ("nginx", "nginx", NGINX, ""),

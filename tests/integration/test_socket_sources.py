@@ -6,7 +6,7 @@ import re
 import socket
 from pathlib import Path
 
-from support import net, tls
+from support import net
 from support.case import Skipped, check, check_equal, test
 from support.chain import Chain
 from support.network import HERE, THERE, ip, other_host
@@ -31,6 +31,9 @@ def config(front, server, listen="", upstream=""):
             f"[upstream back]\nserver.a = {server}\nretries = 0\nretry_budget = 0\n{upstream}\n")
 
 
+OWN_PORTS = f"source_ports = 30000-{30000 + PORTS - 1}"
+
+
 def short_session(front, listener):
     """A session whose client asks, gets its answer, and closes first; how the server's connection ends, or None if
     there is none."""
@@ -53,20 +56,21 @@ def in_time_wait(t, port):
 
 @test(needs=("ss",))
 def ports_are_free_again(t):
-    """with reset_on_close 3 times as many short sessions as there are ports are served one after the other, with
-    every byte, and no connection is left in TIME_WAIT"""
+    """with source_ports 3 times as many short sessions as there are ports are served one after the other, with every
+    byte, though all ports are in TIME_WAIT"""
     few_ports()
     front, port = t.path("front.sock"), t.port()
     back = f"127.0.0.1:{port}"
-    with net.listen(back) as listener, t.daemon(config(front, back, upstream="reset_on_close = yes")):
-        for _ in range(3 * PORTS):
-            check_equal(short_session(front, listener), "reset", "the server's end")
-        check_equal(in_time_wait(t, port), 0, "connections in TIME_WAIT")
+    with net.listen(back) as listener, t.daemon(config(front, back, upstream=OWN_PORTS)):
+        for _ in range(3):
+            for _ in range(PORTS):
+                check_equal(short_session(front, listener), "fin", "the server's end")
+            t.eventually(lambda: in_time_wait(t, port) == PORTS, "all ports in TIME_WAIT")
 
 
 @test(needs=("ss",))
 def ports_in_time_wait(t):
-    """without reset_on_close each short session keeps its port, and one more than there are ports is turned away"""
+    """without source_ports each short session keeps its port, and one more than there are ports is turned away"""
     few_ports()
     front, port = t.path("front.sock"), t.port()
     back = f"127.0.0.1:{port}"
@@ -78,42 +82,58 @@ def ports_in_time_wait(t):
         check(daemon.log_lines("cannot connect: Cannot assign requested address"), "no reason in the log")
 
 
+@test(each={"family": ["127.0.0.1", "[::1]"]})
+def as_many_connections_as_ports(t, family):
+    """with source_ports a server at {family} has as many connections at a time as there are ports, each from a port of
+    its own, and one more is turned away; a second server has as many from the same ports"""
+    own_network()
+    front, backs = t.path("front.sock"), [f"{family}:{t.port()}" for _ in range(2)]
+    with contextlib.ExitStack() as opened:
+        listeners = [opened.enter_context(net.listen(back)) for back in backs]
+        daemon = opened.enter_context(t.daemon(config(front, backs[0], upstream=f"server.b = {backs[1]}\n{OWN_PORTS}")))
+        for _ in range(2 * PORTS):
+            opened.enter_context(net.connect(front))
+        for listener in listeners:
+            peers = set()
+            for _ in range(PORTS):
+                s, peer = listener.accept()
+                opened.enter_context(s)
+                peers.add(peer[1])
+            check_equal(peers, set(range(30000, 30000 + PORTS)), "the ports")
+        check_equal(net.fate(front), "fin", "the end of a client by a unix socket")
+        check(daemon.log_lines("cannot connect: Cannot assign requested address"), "no reason in the log")
+
+
 @test()
-def reset_loses_nothing(t):
-    """with reset_on_close a server gets all of a client that closes first, though it reads late"""
-    front, back = t.address(), t.address()
-    with net.listen(back) as listener, t.daemon(config(front, back, upstream="reset_on_close = yes")):
-        with net.proxied(front, listener) as (client, server):
-            sender = net.Task(net.send_pattern, client, PATTERN)
-            wanted = net.pattern_sha256(PATTERN)
-            check_equal(net.receive_sha256(server, PATTERN, stalls=[(PATTERN // 2, 0.3)]), wanted, "what the server got")
-            sender.result()
-            check_equal(net.ending(server), "reset", "the server's end")
-
-
-@test(needs=("openssl", "ss"), each={"version": ["1.2", "1.3"]})
-def reset_with_tls(t, version):
-    """with reset_on_close and TLS {version} a server gets all bytes, close_notify and a reset, and no port is kept"""
-    few_ports()
-    front, port = t.path("front.sock"), t.port()
-    back = f"127.0.0.1:{port}"
-    ca = tls.Authority(t)
-    context = tls.server_context(ca.issue("b.example"), version)
-    text = f"[tls back]\nca = {ca.path}\n" + config(
-        front, back, upstream="tls = back\ntls_name = b.example\nreset_on_close = yes")
-    with net.listen(back) as listener, t.daemon(text):
-        for _ in range(PORTS + 5):
-            with net.connect(front) as client, tls.accept(listener, context) as server:
-                client.sendall(b"ask")
-                check_equal(net.read_exactly(server, 3), b"ask", "the question")
-                server.sendall(b"answer")
-                check_equal(net.read_exactly(client, 6), b"answer", "the answer")
-                client.sendall(b"thanks")
+def a_port_that_is_taken(t):
+    """with source_ports a port that another program has bound is passed over"""
+    own_network()
+    front, back = t.path("front.sock"), f"127.0.0.1:{t.port()}"
+    with socket.socket() as other, net.listen(back) as listener, \
+            t.daemon(config(front, back, upstream="source_ports = 30000-30001")):
+        other.bind(("0.0.0.0", 30000))
+        for _ in range(3):
+            with net.proxied(front, listener) as (client, server):
+                check_equal(server.getpeername()[1], 30001, "the port")
+                client.sendall(b"bye")
                 client.close()
-                check_equal(net.read_exactly(server, 6), b"thanks", "the last bytes")
-                check_equal(tls.ending(server), "notify", "the end of the stream")
-                check_equal(net.ending(server.socket), "reset", "the end of the connection")
-        check_equal(in_time_wait(t, port), 0, "connections in TIME_WAIT")
+                check_equal(net.read_exactly(server, 3), b"bye", "what the server got")
+                check_equal(net.ending(server), "fin", "the server's end")
+
+
+@test()
+def half_closed_sessions_with_own_ports(t):
+    """with source_ports a client that ends its stream first gets all that its server has sent and sends"""
+    own_network()
+    front, back = t.address(), f"127.0.0.1:{t.port()}"
+    with net.listen(back) as listener, t.daemon(config(front, back, upstream=OWN_PORTS)):
+        with net.proxied(front, listener) as (client, server):
+            sender = net.Task(net.send_pattern, server, PATTERN)
+            client.shutdown(socket.SHUT_WR)
+            check_equal(net.ending(server), "fin", "the end that the server sees")
+            wanted = net.pattern_sha256(PATTERN)
+            check_equal(net.receive_sha256(client, PATTERN, stalls=[(PATTERN // 2, 0.3)]), wanted, "what the client got")
+            sender.result()
 
 
 @test()

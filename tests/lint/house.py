@@ -14,12 +14,12 @@ from check_sizes import functions
 MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {
-    "config": 12490,
+    "config": 12530,
     "ctl": 5520,
     "daemon": 10750,
     "engine": 6805,
-    "net": 8530,
-    "service": 6170,
+    "net": 8560,
+    "service": 6210,
     "stats": 5600,
     "tls": 7410,
 }

@@ -171,6 +171,24 @@ TEST(socket, at_most_64_sources_are_taken)
     refused(OPTION_UPSTREAM, "source_address", list, "too many addresses, at most 64");
 }
 
+TEST(socket, source_ports_are_a_range)
+{
+    const struct sock_connect_conf *conf = &upstream.connect.sock;
+    static const char *const bad[] = {"20000",       "20000-",        "-20000",       "1023-2000",
+                                      "20000-65536", "20000 - 20001", "20000-20001-", "a-b"};
+
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "source_ports", "1024-65535"), 0);
+    ck_assert_uint_eq(conf->ports->first, 1024);
+    ck_assert_uint_eq(conf->ports->n, 64512);
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "source_ports", "20000-20000"), 0);
+    ck_assert_uint_eq(conf->ports->n, 1);
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "source_ports", ""), 0);
+    for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
+        refused(OPTION_UPSTREAM, "source_ports", bad[i],
+                "is not a range of ports from 1024 to 65535");
+    refused(OPTION_UPSTREAM, "source_ports", "20001-20000", "the range '20001-20000' goes down");
+}
+
 TEST(socket, a_bad_source_is_refused_and_changes_nothing)
 {
     static const struct {

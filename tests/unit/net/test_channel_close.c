@@ -116,19 +116,18 @@ TEST(close, unsent_bytes_include_bytes_not_acknowledged_by_the_peer)
 
 /* ---- reset ---- */
 
-TEST_EACH(close, reset_without_unsent_bytes_is_immediate, 2)
+TEST(close, reset_without_unsent_bytes_is_immediate)
 {
     UNTIL(probe_unsent(&probe) == 0);
-    probe_end(&probe, _i == 0 ? CHANNEL_END_RESET : CHANNEL_END_FLUSH_RESET);
+    probe_end(&probe, CHANNEL_END_RESET);
     probe_expect_closed(&probe, 0, "ac");
     sockets_hear_reset(probe.peer);
 }
 
-/* Of handlers that send something at the end there is only TLS: integration/test_socket_sources */
-TEST_EACH(close, reset_follows_the_bytes_written_before, 2)
+TEST(close, reset_follows_the_bytes_written_before)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
-    probe_end(&probe, _i == 0 ? CHANNEL_END_RESET : CHANNEL_END_FLUSH_RESET);
+    probe_end(&probe, CHANNEL_END_RESET);
     ck_assert(!probe_is(&probe, channel_ended));
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);
     sockets_say(probe.peer, "x"); /* discarded */
