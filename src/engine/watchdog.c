@@ -133,10 +133,11 @@ static bool watchdog_is_needed(const struct watch *watch)
 /* Note the turns so far; true: few since the last check. */
 static bool watchdog_count_turns(struct watch *watch)
 {
-    uint64_t before = watch->turns;
+    uint64_t before;
 
     if (watchdog_is_beating(watch))
         return false;
+    before = watch->turns;
     watch->turns = watchdog_turns(watch);
     return watch->turns - before <= WATCHDOG_FEW_TURNS;
 }
