@@ -49,10 +49,8 @@ static void admin_history_schedule(struct admin_history *ah)
     loop_schedule(ah->admin->loop, &ah->timer, in_ns);
 }
 
-static void admin_history_tell(struct admin_history *ah)
+static void admin_history_tell(struct admin_history *ah, bool is_short)
 {
-    bool is_short = history_is_short(ah->history);
-
     if (is_short && !ah->is_short)
         log_event(LOG_PROCESS, LOG_LEVEL_WARNING,
                   "history: no memory (%zu bytes are used, at most %d): new figures are not kept "
@@ -70,7 +68,7 @@ static void admin_history_end(struct admin_history *ah, bool is_complete)
     if (!is_complete)
         return;
     history_end(ah->history);
-    admin_history_tell(ah);
+    admin_history_tell(ah, history_is_short(ah->history));
     admin_history_schedule(ah);
 }
 
@@ -105,6 +103,7 @@ static void admin_history_walk(struct admin_history *ah, unsigned byte_rounds)
     if (a->closing)
         return;
     if (server_figures_begin(&ah->walk, a->server, &conf) < 0) {
+        admin_history_tell(ah, true);
         admin_history_schedule(ah);
         return;
     }

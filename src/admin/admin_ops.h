@@ -51,6 +51,7 @@ struct admin_status {
     unsigned reloads, reloads_failed, reloads_reverted;
     int64_t confirm_by_ns; /* CLOCK_NEVER: nothing to confirm */
     unsigned old_processes;
+    unsigned edits; /* servers that an administrator added or removed */
 };
 
 /* Implemented by the daemon. */

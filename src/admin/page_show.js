@@ -25,8 +25,14 @@ function foundOf(server) {
     .filter(Boolean).join("; ") || "-";
 }
 
+const BY_HAND = "An administrator added this server, or replaced its line. It stays over reloads and upgrades, until the file " +
+  "has another line for it than before, or until reactorctl reset.";
 const serverColumns = [
-  column("Server", (o) => o.name + (o.backup ? " (backup)" : "")), stateColumn, column("In use", (o) => o.in_use ? "yes" : "-"), column("Weight", (o) => o.weight === null ? "-" : String(o.weight)), ...traffic,
+  {title: "Server", show(cell, o) {
+    set(cell, o.name + (o.backup ? " (backup)" : "") + (o.by_hand ? " (by hand)" : ""));
+    cell.title = o.by_hand ? BY_HAND : "";
+  }},
+  stateColumn, column("In use", (o) => o.in_use ? "yes" : "-"), column("Weight", (o) => o.weight === null ? "-" : String(o.weight)), ...traffic,
   column("Connect p99", (o) => o.connect_duration && o.connect_duration.count ? ms(o.connect_duration.p99_ms) : "-"),
   column("Failed", (o) => count(o.connect_failures || 0)),
   column("Downs", (o) => o.downs === undefined ? "-" : count(o.downs)),
@@ -121,7 +127,7 @@ function showSummary(status) {
   const facts = {State: status.state, Sessions: count(status.sessions), Up: seconds(status.uptime_s), Version: status.version,
     Process: String(status.pid), Reloads: `${count(status.reload.count)}, ${count(status.reload.failed)} refused` +
       (status.reload.confirm_in_s !== null ? `, to be confirmed within ${seconds(status.reload.confirm_in_s)}` : ""),
-    Configuration: status.config_path};
+    Configuration: status.config_path + (status.edits > 0 ? `, with ${count(status.edits)} server${status.edits > 1 ? "s" : ""} added or removed by hand` : "")};
   const list = $("summary");
   for (const [name, text] of Object.entries(facts)) {
     let fact = [...list.children].find((div) => div.dataset.key === name);

@@ -94,17 +94,18 @@ static void route_process_status(struct admin_request *rq)
     a->ops.status(a->ops.cookie, &s);
     admin_answer_json(
         rq, 200,
-        json_pack("{s:s, s:i, s:o, s:I, s:s, s:b, s:I, s:o, s:{s:s, s:I, s:I, s:I, s:o}, s:{s:I}}",
-                  "version", REACTORD_VERSION, "pid", (int)getpid(), "started_at",
-                  route_process_time(a->started_at), "uptime_s",
-                  (json_int_t)((clock_now_ns() - a->started_at_ns) / NS_PER_S), "state",
-                  route_process_is_draining(rq) ? "draining" : "serving", "write",
-                  (int)admin_settings_write(admin_of(rq)), "sessions",
-                  (json_int_t)server_sessions(a->server), "config_path",
-                  route_process_string(s.config_path), "reload", "state", s.reload, "count",
-                  (json_int_t)s.reloads, "failed", (json_int_t)s.reloads_failed, "reverted",
-                  (json_int_t)s.reloads_reverted, "confirm_in_s", route_process_confirm_in_s(&s),
-                  "upgrade", "old_processes", (json_int_t)s.old_processes));
+        json_pack(
+            "{s:s, s:i, s:o, s:I, s:s, s:b, s:I, s:o, s:{s:s, s:I, s:I, s:I, s:o}, s:{s:I}, s:I}",
+            "version", REACTORD_VERSION, "pid", (int)getpid(), "started_at",
+            route_process_time(a->started_at), "uptime_s",
+            (json_int_t)((clock_now_ns() - a->started_at_ns) / NS_PER_S), "state",
+            route_process_is_draining(rq) ? "draining" : "serving", "write",
+            (int)admin_settings_write(admin_of(rq)), "sessions",
+            (json_int_t)server_sessions(a->server), "config_path",
+            route_process_string(s.config_path), "reload", "state", s.reload, "count",
+            (json_int_t)s.reloads, "failed", (json_int_t)s.reloads_failed, "reverted",
+            (json_int_t)s.reloads_reverted, "confirm_in_s", route_process_confirm_in_s(&s),
+            "upgrade", "old_processes", (json_int_t)s.old_processes, "edits", (json_int_t)s.edits));
 }
 
 /* ---- actions of the main thread ---- */

@@ -50,13 +50,14 @@ struct upstream_server_conf {
     enum proxy_header_version send_proxy;
     bool backup;
     bool disabled; /* no sessions, no health checks, no lookups */
+    bool by_hand;  /* an administrator added it, or replaced its line */
 };
 
 struct upstream_server {
     /* The configuration of `line`; who may read it, and how long: see `conf` of struct upstream. */
     _Atomic(const struct upstream_server_conf *) conf;
     /* State of `line`, with the administrator's changes; any thread may read it. */
-    atomic_bool is_disabled, is_draining, is_backup;
+    atomic_bool is_disabled, is_draining, is_backup, is_by_hand;
     struct endpoint endpoint;
     struct ejection ejection;
     struct log_limit log_limit;

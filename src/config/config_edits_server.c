@@ -177,6 +177,7 @@ static int config_edits_append(struct config_edits *e, unsigned i,
         stpcpy(stpcpy(key, CONFIG_EDITS_SERVER_KEY), record->id);
         entry.key = key;
         rc = config_edits_parse(section, record, &entry, diagnostics);
+        record->server.by_hand = true;
     }
     if (rc < 0 || diagnostics_count(diagnostics) > 0)
         return rc < 0 ? rc : -EINVAL;

@@ -54,6 +54,7 @@ static const struct ctl_list_column upstream_columns[] = {
     {"SINCE", "state_age_ms", CTL_LIST_MS},
     {"BACKUP", "backup", CTL_LIST_COUNT},
     {"IN USE", "in_use", CTL_LIST_COUNT},
+    {"BY HAND", "by_hand", CTL_LIST_COUNT},
     {"WHY", "down_reason", CTL_LIST_TEXT},
     {"AGENT", "agent", CTL_LIST_TEXT},
 };
@@ -176,6 +177,7 @@ static void ctl_show_print_status(const json_t *status)
     ctl_show_reload(json_object_get(status, "reload"));
     ctl_show_field("old processes",
                    json_object_get(json_object_get(status, "upgrade"), "old_processes"));
+    ctl_show_field("edits", json_object_get(status, "edits"));
 }
 
 enum ctl_exit ctl_show_status(struct ctl_context *c, const struct ctl_arguments *a)

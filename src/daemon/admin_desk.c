@@ -136,6 +136,7 @@ static void admin_desk_publish(struct admin_desk *desk)
     now.reloads_failed = reload.n_failed;
     now.reloads_reverted = reload.n_reverted;
     now.confirm_by_ns = reload.confirm_by_ns;
+    now.edits = reload.n_edits;
     if (reload.is_applying)
         now.reload = "applying";
     else if (reload.confirm_by_ns != CLOCK_NEVER)

@@ -41,6 +41,7 @@ struct reload_status {
     unsigned n_done, n_failed;
     unsigned n_reverted;   /* how often the previous configuration was restored */
     int64_t confirm_by_ns; /* CLOCK_NEVER: nothing to confirm */
+    unsigned n_edits;      /* servers that an administrator added or removed */
 };
 
 /*

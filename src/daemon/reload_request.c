@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/text_stream.h"
 #include "config/config_compare.h"
+#include "config/config_edits.h"
 
 const struct reload_request reload_by_signal = {.confirm_ns = RELOAD_CONFIRM_AS_CONFIGURED};
 
@@ -25,7 +26,8 @@ void reload_status(const struct reload *r, struct reload_status *out)
                                   .n_done = r->n_done,
                                   .n_failed = r->n_failed,
                                   .n_reverted = r->n_reverted,
-                                  .confirm_by_ns = r->confirm_by_ns};
+                                  .confirm_by_ns = r->confirm_by_ns,
+                                  .n_edits = config_edits_count(r->running)};
 }
 
 void reload_answer(struct reload *r, const char *error, const char *lines)

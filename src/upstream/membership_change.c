@@ -316,6 +316,7 @@ static void membership_change_apply(struct membership_change *ch, struct members
     atomic_store(&server->is_draining,
                  server_line_own_admin(line, server->name).state == SERVER_LINE_DRAIN);
     atomic_store(&server->is_backup, line->conf.backup);
+    atomic_store(&server->is_by_hand, line->is_by_hand);
     atomic_store(&server->endpoint.weight, share.weight);
     atomic_store(&server->endpoint.level, share.level);
     atomic_store(&server->endpoint.max_connections, share.max_connections);
@@ -383,6 +384,8 @@ void membership_change_commit(struct membership_change *ch)
 
     MUST(ch->set);
     membership_change_order(ch);
+    for (unsigned i = 0; i < ch->lines.n; i++)
+        ch->lines.list[i]->is_by_hand = ch->conf->servers[i].by_hand;
     for (unsigned i = 0; i < ch->n; i++)
         membership_change_apply(ch, &ch->list[i]);
     membership_admin_log_lost(r, &ch->lines);

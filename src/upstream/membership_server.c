@@ -135,6 +135,7 @@ int membership_create_server(struct upstream_server **out, struct membership *r,
     server->conf = conf;
     atomic_init(&server->is_disabled, server_line_own_is_disabled(line, server->name));
     atomic_init(&server->is_backup, conf->backup);
+    atomic_init(&server->is_by_hand, line->is_by_hand);
     atomic_init(&server->is_draining,
                 server_line_own_admin(line, server->name).state == SERVER_LINE_DRAIN);
     server->line = server_line_hold(line);

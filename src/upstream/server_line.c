@@ -36,6 +36,7 @@ int server_line_create(struct server_line **out, const struct upstream_server_co
         return -ENOMEM;
     ref_init(&m->line.references);
     m->line.conf = *conf;
+    m->line.is_by_hand = conf->by_hand;
     text = (char *)&m->addresses[n];
     m->line.conf.id = server_line_copy_text(&text, conf->id);
     m->line.conf.address_text = server_line_copy_text(&text, conf->address_text);

@@ -46,8 +46,9 @@ struct server_line_own {
 
 struct server_line {
     struct ref references;
-    struct server_line_admin admin;   /* owned by the control loop; see upstream/membership_admin */
-    struct server_line_own *own;      /* as `admin`, of single servers; NULL: none */
+    struct server_line_admin admin; /* owned by the control loop; see upstream/membership_admin */
+    struct server_line_own *own;    /* as `admin`, of single servers; NULL: none */
+    bool is_by_hand; /* as `admin`: as conf.by_hand, but of the last configuration with this line */
     struct upstream_server_conf conf; /* a copy, with all that its pointers refer to */
 };
 
@@ -59,7 +60,7 @@ struct server_line {
  */
 int server_line_create(struct server_line **out, const struct upstream_server_conf *conf) NODISCARD;
 
-/* server_line_is(line, conf): does ${line} equal ${conf}? */
+/* server_line_is(line, conf): does ${line} equal ${conf}, by hand or not? */
 bool server_line_is(const struct server_line *line, const struct upstream_server_conf *conf);
 
 /*

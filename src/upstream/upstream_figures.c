@@ -102,6 +102,8 @@ static const struct figure upstream_figures_line_rows[] = {
                 "Connections that are allowed; 0: no limit."),
     FIGURE_LIVE(struct upstream_server, GAUGE, NUMBER, is_backup, "backup",
                 "1 for a backup, which is used only without other servers."),
+    FIGURE_LIVE(struct upstream_server, GAUGE, NUMBER, is_by_hand, "by_hand",
+                "1 for a server that an administrator added, or whose line was replaced."),
     FIGURE_LIVE(struct upstream_server, GAUGE, NUMBER, endpoint.level, "priority",
                 "Priority; servers of the lowest are used first."),
     FIGURE_OF(struct upstream_figures_line_view, GAUGE, NUMBER, in_use,

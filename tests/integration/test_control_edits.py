@@ -185,6 +185,39 @@ def a_reload_keeps_them(t):
         check_equal(running(place), {"a": lines["a"], "b": lines["b"]}, "servers after a reset")
 
 
+def by_hand(place):
+    """The servers that are marked, and the number of edits."""
+    servers = get(place.admin, "/v1/upstreams").json["upstreams"][0]["servers"]
+    check_equal({type(server["by_hand"]) for server in servers}, {bool}, "marks")
+    return sorted(server["name"] for server in servers if server["by_hand"]), get(place.admin, "/v1/status").json["edits"]
+
+
+@test()
+def marked(t):
+    """servers that are added, or have another line, are marked until the file has their lines, or until a reset"""
+    with Place(t, "abc") as place, Counted(t.address(), greets=True) as new:
+        lines = {name: server.address for name, server in place.servers.items()}
+        check_equal(by_hand(place), ([], 0), "marks")
+        add(place, "back/new", new.address)
+        add(place, "back/more", new.address)
+        remove(place, "back/c")
+        check_equal(by_hand(place), (["more", "new"], 3), "marks")
+        remove(place, "back/a")
+        add(place, "back/a", f"{lines['a']} weight=2")
+        check_equal(by_hand(place), (["a", "more", "new"], 4), "marks")
+        place.daemon.reload(place.config(lines={**lines, "new": new.address}))
+        check_equal(by_hand(place), (["a", "more"], 3), "marks, with one of the lines in the file")
+        place.daemon.reload(place.config(lines={**lines, "new": new.address, "a": f"{lines['a']} weight=2"}))
+        check_equal(by_hand(place), (["more"], 2), "marks, with two")
+        listed = t.reactorctl("-s", place.admin, "upstreams").out.splitlines()
+        at = listed[0].index("BY HAND")
+        check_equal({line.split()[0]: line[at:].split()[0] for line in listed[1:] if "/" in line.split()[0]},
+                    {"back/a": "no", "back/b": "no", "back/new": "no", "back/more": "yes"}, "in the table")
+        check("edits          2" in t.reactorctl("-s", place.admin, "status").out, "in the status")
+        post(place.admin, "/v1/reset", {})
+        check_equal(by_hand(place), ([], 0), "marks after a reset")
+
+
 @test()
 def what_fits_no_more(t):
     """a server that is added with a word that the new configuration makes useless is dropped, and this is said"""
@@ -243,6 +276,7 @@ def an_upgrade_keeps_them(t):
         chain.wait_gone(chain.old[-1])  # clients are the new one's alone
         check_equal(served(place, 4, new), {"a": 0, "b": 1, "c": 1, "new": 2}, "clients after the upgrade")
         chain.wait_line("servers that stay added or removed by an administrator: 3", chain.pid)
+        check_equal(by_hand(place), (["new", "x"], 3), "marks")
         chain.daemon.config_path.write_text(
             f"[reactord]\npid_file = {chain.pid_path}\n"
             + place.config(lines={**lines, "a": f"{lines['a']} weight=3"}).replace("[reactord]\n", "", 1),

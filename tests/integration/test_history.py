@@ -6,13 +6,15 @@ import signal
 import subprocess
 import time
 
-from support import net
+from support import net, preload
 from support.admin import get, section
 from support.admin_mock import AdminMock, EVENTS
 from support.case import check, check_equal, test
 from support.chain import exchange_once
 from support.ctl_runs import done, refused
 from support.server import Counted
+
+OWN_MEMORY_FAILS = 1  # as in preload/memory_fault.c
 
 
 def config(admin, front, servers, more="", check_lines="check = tcp\ncheck_interval = 200ms\nfall = 1\nrise = 1\n"):
@@ -252,3 +254,25 @@ def a_pause(t):
             daemon.send_signal(signal.SIGCONT)
         t.eventually(lambda: values()[-1] is not None, "samples again")
         t.eventually(lambda: None in values(), "a gap")
+
+
+@test(needs=("cc",))
+def without_memory(t):
+    """when the memory of the process runs out, its clients are served, that the history is shorter is said, and it goes
+    on from where there is memory again"""
+    admin, front, at = t.path("admin.sock"), t.address(), t.address()
+    faults = preload.Preload(t, "memory_fault")
+
+    def figures():
+        return get(admin, "/v1/history?object=listener/front").json
+
+    with Counted(at), t.daemon(config(admin, front, {"a": at}), environment=faults.environment()) as daemon:
+        begun(t, admin)
+        faults.plan(OWN_MEMORY_FAILS, thread="admn")
+        t.eventually(lambda: [exchange_once(front), daemon.log_lines("history: no memory .*: new figures are not kept")][1],
+                     "it is said")
+        faults.stop(OWN_MEMORY_FAILS)
+        t.eventually(lambda: daemon.log_lines("history: there is memory again"), "there is some again")
+        t.eventually(lambda: [exchange_once(front), figures()["new_sessions"][-1]][1], "a sample again", 20)
+        check(figures()["complete"], "it is complete")
+        check(any("history: no memory" in text for text in texts(admin)), "the event")

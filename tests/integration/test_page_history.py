@@ -10,6 +10,7 @@ import threading
 import time
 
 from support import net
+from support.admin import request
 from support.browser import browser
 from support.case import check, check_equal, test
 from support.server import Counted
@@ -211,4 +212,24 @@ def of_one_object(t):
                               ("loop/ctrl-4-1", {"busy"})):
             page.js(choose, thing)
             t.eventually(lambda charts=charts: set(page.js(LEGENDS)) == charts | {"strip"}, f"charts of {thing}")
+        check_equal(page.errors(), [], "errors in the browser")
+
+
+def put(place, body):
+    answer = request(place.admin, "PUT", "/v1/server", body, token=TOKEN, host=place.admin)
+    check_equal(answer.status, 200, f"{body}: {answer.body}")
+
+
+@test(needs=NEEDS, timeout=TIMEOUT_S, plain_only=True)
+def added_by_hand(t):
+    """a server that was added at run time is marked, with what becomes of it; the summary counts it"""
+    servers = [Counted(t.address()), Counted(t.address())]
+    place = Place(t, servers)
+    row = "return [...document.querySelectorAll('#upstreams tbody th')].find((th) => th.textContent.startsWith('x '))"
+    with on_its_page(t, place, servers) as (page, _):
+        put(place, {"server": "back/x", "line": f"{t.address()} weight=0"})
+        t.eventually(lambda: page.js(f"{row}?.textContent;") == "x (by hand)", "the mark")
+        check("reactorctl reset" in page.js(f"{row}.title;"), "what becomes of it")
+        t.eventually(lambda: "with 1 server added or removed by hand" in page.js(
+            "return document.getElementById('summary').textContent;"), "the summary")
         check_equal(page.errors(), [], "errors in the browser")
