@@ -37,6 +37,9 @@ function seconds(s) {
   if (s < 86400) return Math.floor(s / 3600) + " h " + Math.floor(s % 3600 / 60) + " min";
   return Math.floor(s / 86400) + " d " + Math.floor(s % 86400 / 3600) + " h";
 }
+/* In one unit. */
+const about = (s) => s < 60 ? `${Math.floor(s)} s` : s < 3600 ? `${Math.floor(s / 60)} min` : s < 86400 ? `${Math.floor(s / 3600)} h` :
+  `${Math.floor(s / 86400)} d`;
 const ms = (n) => (n < 10 ? n.toFixed(2) : count(n)) + " ms";
 const mood = (state) => ({up: "good", accepting: "good", started: "good", serving: "good", open: "", down: "bad",
   "not_started": ""}[state] ?? "warn");
@@ -101,7 +104,7 @@ function fill(table, columns, objects) {
 function set(cell, text) { if (cell.textContent !== text) cell.textContent = text; }
 const column = (title, of, more) => ({title, show: (cell, o) => set(cell, of(o)), ...more});
 const stateColumn = {title: "State", text: true, show(cell, o) {
-  set(cell, o.state.replace("_", " "));
+  set(cell, o.state.replace("_", " ") + (o.state === "up" && o.in_use === false ? ", not in use" : ""));
   cell.className = "text state " + mood(o.state);
 }};
 

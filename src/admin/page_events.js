@@ -1,6 +1,6 @@
 /* ---- events ---- */
 
-const EVENTS_SHOWN = 30;
+const EVENTS_SHOWN = 8;
 const events = {list: [], last: 0, series: "", all: false};
 const KINDS = ["server", "upstream", "listener", "overload", "reload", "upgrade", "admin", "loop", "tls", "process"];
 
@@ -14,6 +14,7 @@ function shortOf(e, most) {
   const words = e.kind === "admin" ? rest.split(" ").slice(0, 2).join(" ") : rest.split(/[:;,]/)[0];
   if (e.kind === "overload") return e.level === "warning" ? "overload" : "overload is over";
   if (e.kind === "reload") return "reload: " + (rest.replace(/^reload: /, "").split(/[:;]/)[0]);
+  if (rest.includes(" is reached: ")) return `${name ? name + ": " : ""}${rest.split(" is reached: ")[1].split(/[:;,(]/)[0].trim()}`;
   const text = name ? `${name}: ${words}` : words;
   return text.length > most ? text.slice(0, most - 2) + "..." : text;
 }

@@ -16,7 +16,7 @@ const CHARTS = [
   {key: "busy", title: "Busy, of the busiest loop", text: (n) => n.toFixed(n < 10 ? 1 : 0) + " %",
     series: () => [{figure: "busy_percent", name: "busy"}]},
 ];
-const HEIGHT = 132, LEFT = 66, RIGHT = 6, TOP = 8, BOTTOM = 20, STRIP = 85, REASONS = 5;
+const HEIGHT = 132, LEFT = 66, RIGHT = 6, TOP = 8, BOTTOM = 20, STRIP = 112, REASONS = 5;
 const past = {object: "", step: 0, last: 0, n: 0, end_ms: 0, kept_s: 0, values: new Map()};
 let marked = null, pinned = false; /* the moment under the pointer, in ms; null: now */
 
@@ -234,7 +234,9 @@ function drawStrip() {
   const x = xOf(width);
   drawing.replaceChildren();
   drawing.setAttribute("viewBox", `0 0 ${width} ${STRIP}`);
-  drawMarks(drawing, width, STRIP + BOTTOM - 2);
+  drawGaps(drawing, width, STRIP);
+  drawAxes(drawing, width, STRIP, []);
+  drawMarks(drawing, width, STRIP);
   const rank = (e) => (markOf(e) === "bad" ? 0 : ["server", "upstream", "overload", "upgrade"].includes(e.kind) ||
     e.text.startsWith("reload: done") ? 1 : 2);
   const boxes = [];
@@ -251,7 +253,7 @@ function drawStrip() {
     label.setAttribute("x", left);
     label.setAttribute("y", 20 + row * 19);
   }
-  svg(drawing, "line", {class: "moment", y1: TOP, y2: STRIP});
+  svg(drawing, "line", {class: "moment", y1: TOP, y2: STRIP - BOTTOM});
 }
 
 function drawHistory() {

@@ -32,11 +32,11 @@ const serverColumns = [
     set(cell, o.name + (o.backup ? " (backup)" : "") + (o.by_hand ? " (by hand)" : ""));
     cell.title = o.by_hand ? BY_HAND : "";
   }},
-  stateColumn, column("In use", (o) => o.in_use ? "yes" : "-"), column("Weight", (o) => o.weight === null ? "-" : String(o.weight)), ...traffic,
+  stateColumn, column("Weight", (o) => o.weight === null ? "-" : String(o.weight)), ...traffic,
   column("Connect p99", (o) => o.connect_duration && o.connect_duration.count ? ms(o.connect_duration.p99_ms) : "-"),
   column("Failed", (o) => count(o.connect_failures || 0)),
   column("Downs", (o) => o.downs === undefined ? "-" : count(o.downs)),
-  column("Since", (o) => o.state_age_ms === undefined ? "-" : `${clock(Date.now() - o.state_age_ms)}, ${seconds(o.state_age_ms / 1000)}`),
+  column("Since", (o) => o.state_age_ms === undefined ? "-" : `${clock(Date.now() - o.state_age_ms)}, ${about(o.state_age_ms / 1000)}`),
   column("Why down, last check", foundOf, {text: true, wide: true}),
   {title: "New sessions", show: (cell, o) => plot(cell, o.key, o.new_rate, "New sessions of " + o.name, rate)},
   column("Address", (o) => o.address || "-", {text: true, wide: true}),
@@ -123,8 +123,21 @@ function showUpstreams(upstreams, elapsed_s) {
   $("no-upstreams").hidden = upstreams.length > 0;
 }
 
-function showSummary(status) {
-  const facts = {State: status.state, Sessions: count(status.sessions), Up: seconds(status.uptime_s), Version: status.version,
+/* What is wrong now, in words. */
+function troubles(listeners, upstreams) {
+  const out = upstreams.flatMap((up) => up.servers.filter((server) => rankOf(server) === 0).map((server) => [server.state, `${up.name}/${server.name}`]));
+  const words = ["down", "ejected", "absent"].map((state) => [state, out.filter(([s]) => s === state).map(([, name]) => name)])
+    .filter(([, names]) => names.length > 0)
+    .map(([state, names]) => `${state}: ${names.slice(0, 3).join(", ")}${names.length > 3 ? ` and ${count(names.length - 3)} others` : ""}`);
+  const paused = listeners.filter((o) => o.state === "paused").map((o) => o.name);
+  const load = events.list.findLast((e) => e.kind === "overload" || /^ready$|: took over/.test(e.text));
+  if (load && load.kind === "overload" && markOf(load) === "bad") words.push(`overload since ${clock(load.at_ms)}`);
+  if (paused.length > 0) words.push(`paused: ${paused.join(", ")}`);
+  return words.join("; ");
+}
+
+function showSummary(status, trouble) {
+  const facts = {State: status.state, Trouble: trouble || "none", Sessions: count(status.sessions), Up: seconds(status.uptime_s), Version: status.version,
     Process: String(status.pid), Reloads: `${count(status.reload.count)}, ${count(status.reload.failed)} refused` +
       (status.reload.confirm_in_s !== null ? `, to be confirmed within ${seconds(status.reload.confirm_in_s)}` : ""),
     Configuration: status.config_path + (status.edits > 0 ? `, with ${count(status.edits)} server${status.edits > 1 ? "s" : ""} added or removed by hand` : "")};
@@ -139,8 +152,9 @@ function showSummary(status) {
     }
     set(fact.lastChild, text);
     if (name === "State") fact.lastChild.className = "state " + mood(text);
+    if (name === "Trouble") fact.lastChild.className = trouble ? "state bad" : "";
   }
-  document.title = `reactord: ${status.state}, ${count(status.sessions)} sessions`;
+  document.title = `${trouble ? "! " : ""}reactord: ${status.state}, ${count(status.sessions)} sessions`;
 }
 
 function showSessions(answer, elapsed_s) {
@@ -169,7 +183,7 @@ function show(status, listeners, upstreams, loops) {
   const at_ms = performance.now(), elapsed_s = before ? (at_ms - before.at_ms) / 1000 : 0;
   const all = new Map();
   mayWrite = status.write;
-  showSummary(status);
+  showSummary(status, troubles(listeners, upstreams));
   fill($("listeners"), listenerColumns, keyed(listeners, "listener", elapsed_s));
   showUpstreams(upstreams, elapsed_s);
   for (const loop of keyed(loops, "loop", elapsed_s)) {

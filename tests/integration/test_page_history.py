@@ -61,11 +61,12 @@ def picture(t, page, name):
 
 
 class Night(Place):
-    """Two servers and a backup, an echo that can be overloaded, and its page."""
+    """Servers, the last of them often, an echo that can be overloaded, and its page."""
 
-    def __init__(self, t, servers, more="", lines=""):
-        super().__init__(t, servers, more)
+    def __init__(self, t, servers, n):
+        super().__init__(t, servers)
         self.echo = t.address()
+        lines = "".join(f"server.s{i} = {servers[-1].address}\n" for i in range(n - len(servers)))
         self.config = ("[reactord]\nmax_buffered = 1m\nshed_rate = 0\n" + self.config + CHECKS + lines
                        + f"[listen echo]\naddress = {self.echo}\nservice = echo\nsend_buffer = 32k\n"
                        + "receive_buffer = 32k\n")
@@ -75,14 +76,14 @@ def told(t, page, *words):
     t.eventually(lambda: any(all(word in text for word in words) for text in page.js(EVENTS)), f"{words} in the events", 30)
 
 
-@test(needs=NEEDS, timeout=600 if PICTURES else TIMEOUT_S, plain_only=True)
-def night(t):
-    """a server that goes down, a reload and an overload are on the page's time line and in its events, with why and
-    by whom"""
+@test(needs=NEEDS, timeout=900 if PICTURES else TIMEOUT_S, plain_only=True, each={"n": [3, 300] if PICTURES else [3]})
+def night(t, n):
+    """with {n} servers one that goes down, a reload and an overload are on the page's time line and in its events, with
+    why and by whom"""
     wait = (lambda s: time.sleep(s)) if PICTURES else (lambda s: None)
     with contextlib.ExitStack() as stack:
         at = [t.address(), t.address()]
-        place = Night(t, [Counted(one) for one in at])
+        place = Night(t, [Counted(one) for one in at], n)
         stack.enter_context(Counted(at[1]))  # before a, whose socket it would share
         a = stack.enter_context(contextlib.ExitStack())
         a.enter_context(Counted(at[0]))
@@ -97,7 +98,7 @@ def night(t):
         told(t, page, "server a: down", "connection refused")
         wait(15)
         if PICTURES:
-            picture(t, page, "1-down")
+            picture(t, page, f"{n}-1-down")
         a.enter_context(Counted(at[0]))
         told(t, page, "server a: up")
         wait(12)
@@ -107,13 +108,13 @@ def night(t):
         told(t, page, "reload: done")
         wait(12)
         if PICTURES:
-            picture(t, page, "2-reload")
+            picture(t, page, f"{n}-2-reload")
         with Flood(place.echo, 100) as flood:
             flood.go_on(lambda: None, 10)
             told(t, page, "overload", "no client is accepted")
             wait(15)
             if PICTURES:
-                picture(t, page, "3-overload")
+                picture(t, page, f"{n}-3-overload")
         told(t, page, "overload is over")
         t.eventually(lambda: "overload" in page.js(STRIP), "the time line has its words")
         t.eventually(lambda: page.js(BAD) >= 2, "and the charts a line for each")
