@@ -16,7 +16,7 @@ MAX_FOLDER = 5500
 LONG_FOLDERS = {
     "config": 12530,
     "ctl": 5520,
-    "daemon": 10750,
+    "daemon": 10780,
     "engine": 6805,
     "net": 8560,
     "service": 6210,
