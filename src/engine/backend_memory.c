@@ -167,13 +167,13 @@ static int backend_memory_grow(struct backend_memory *m, int n_fds)
         if (!slot->block || slot->block->size == 0)
             backend_memory_move(slot);
     }
-    m->n_fds = n_fds;
+    atomic_store_explicit(&m->n_fds, n_fds, memory_order_relaxed);
     return 0;
 }
 
 int backend_memory_open(struct backend_memory *m)
 {
-    *m = (struct backend_memory){.n_fds = 0};
+    *m = (struct backend_memory){.slots = {{NULL, NULL}}};
     ev_set_allocator(backend_memory_alloc);
     return backend_memory_grow(m, FIRST_FDS);
 }
@@ -184,14 +184,16 @@ void backend_memory_close(struct backend_memory *m)
         backend_memory_free(m->slots[i].block);
         backend_memory_free(m->slots[i].next);
     }
-    *m = (struct backend_memory){.n_fds = 0};
+    *m = (struct backend_memory){.slots = {{NULL, NULL}}};
 }
 
 int backend_memory_reserve(struct backend_memory *m, int fd)
 {
-    int n_fds = m->n_fds;
+    int n_fds = atomic_load_explicit(&m->n_fds, memory_order_relaxed);
 
+    if (fd < n_fds)
+        return 0;
     while (n_fds <= fd)
         n_fds *= 2;
-    return n_fds == m->n_fds ? 0 : backend_memory_grow(m, n_fds);
+    return backend_memory_grow(m, n_fds);
 }

@@ -17,6 +17,7 @@
 #ifndef ENGINE_BACKEND_MEMORY_H
 #define ENGINE_BACKEND_MEMORY_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "base/must.h"
@@ -35,7 +36,7 @@ struct backend_slot {
 };
 
 struct backend_memory {
-    int n_fds; /* descriptors below this can be watched */
+    atomic_int n_fds; /* descriptors below this can be watched; relaxed: it only grows */
     struct backend_slot slots[BACKEND_MEMORY_SLOTS];
 };
 

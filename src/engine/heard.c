@@ -37,6 +37,20 @@ void heard_add_absence(struct heard *h, int64_t gone_at_ns, int64_t back_at_ns)
     h->last = (struct heard_absence){.gone_at_ns = gone_at_ns, .back_at_ns = back_at_ns};
 }
 
+static void heard_adopt_absence(struct heard *h, const struct heard_absence *a)
+{
+    if (a->gone_at_ns > h->last.gone_at_ns)
+        heard_note_absence(h, a->gone_at_ns, a->back_at_ns);
+    else if (heard_length_ns(a) > heard_length_ns(&h->longest))
+        h->longest = *a;
+}
+
+void heard_adopt(struct heard *h, const struct heard *from)
+{
+    heard_adopt_absence(h, &from->longest);
+    heard_adopt_absence(h, &from->last);
+}
+
 static int64_t heard_extend(const struct heard_absence *a, int64_t from_ns, int64_t due_at_ns)
 {
     if (from_ns >= a->back_at_ns || due_at_ns <= a->gone_at_ns)

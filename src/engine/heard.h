@@ -87,6 +87,14 @@ static inline void heard_note_absence(struct heard *h, int64_t gone_at_ns, int64
 }
 
 /*
+ * heard_adopt(h, from):
+ * Note the absences of another loop, from which something with deadlines came.
+ *
+ * Thread: owner of ${h}; ${from} does not change
+ */
+void heard_adopt(struct heard *h, const struct heard *from);
+
+/*
  * heard_due_ns(h, from_ns, limit_ns):
  * The end of ${limit_ns} in which the loop ran, from ${from_ns} on.
  *

@@ -227,6 +227,30 @@ void loop_cancel(struct loop *l, struct timer *t)
     (void)timer_move_claim(t, TIMER_HELD, TIMER_FREE); /* `claim` stays if FREE or WITHDRAWN */
 }
 
+void loop_suspend(struct loop *l, struct timer *t)
+{
+    bool is_set = t->state != TIMER_IDLE;
+
+    MUST(t->period_ns == 0 && atomic_load_explicit(&t->claim, memory_order_relaxed) == TIMER_FREE);
+    loop_cancel(l, t);
+    if (is_set)
+        t->state = TIMER_SUSPENDED;
+}
+
+/* What arrived before a silence timer's instant may be unread: hear of it first. */
+void loop_resume(struct loop *l, struct timer *t)
+{
+    int64_t now_ns = clock_now_ns();
+
+    MUST(loop_is_current(l));
+    if (t->state != TIMER_SUSPENDED)
+        return;
+    t->state = TIMER_IDLE;
+    if (t->silence && t->at_ns < now_ns)
+        t->at_ns = now_ns;
+    timer_heap_add(&l->schedule, t);
+}
+
 int loop_set_io_ratio(struct loop *l, unsigned io_ratio)
 {
     if (io_ratio < 1 || io_ratio > 100)
@@ -344,6 +368,23 @@ int64_t loop_due_ns(struct loop *l, int64_t from_ns, int64_t limit_ns)
 struct ev_loop *loop_ev(struct loop *l)
 {
     return l->backend.ev;
+}
+
+const struct heard *loop_heard(const struct loop *l)
+{
+    MUST(loop_is_current(l));
+    return &l->heard;
+}
+
+void loop_adopt_heard(struct loop *l, const struct heard *heard)
+{
+    MUST(loop_is_current(l));
+    heard_adopt(&l->heard, heard);
+}
+
+int loop_watchable_fds(const struct loop *l)
+{
+    return atomic_load_explicit(&l->backend.memory.n_fds, memory_order_relaxed);
 }
 
 int loop_reserve_fd(struct loop *l, int fd)

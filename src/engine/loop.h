@@ -30,6 +30,7 @@
 #include "engine/timer_heap.h"
 
 struct ev_loop;
+struct heard;
 struct loop;
 struct promise_listener;
 
@@ -141,6 +142,17 @@ void loop_schedule_every(struct loop *loop, struct timer *t, int64_t delay_ns, i
 void loop_cancel(struct loop *loop, struct timer *t);
 
 /*
+ * loop_suspend(loop, t) / loop_resume(loop, t):
+ * Take the one-shot ${t}, which may be idle, off ${loop} / schedule it on ${loop}, perhaps another
+ * one, for the instant it had; not if it was idle. A silence timer is due no sooner than a poll
+ * that begins after this call.
+ *
+ * Thread: loop
+ */
+void loop_suspend(struct loop *loop, struct timer *t);
+void loop_resume(struct loop *loop, struct timer *t);
+
+/*
  * loop_set_io_ratio(loop, io_ratio):
  * Use ${io_ratio} from the next turn on.
  *
@@ -246,6 +258,19 @@ int64_t loop_heard_ns(const struct loop *loop);
  * Thread: loop
  */
 int64_t loop_due_ns(struct loop *loop, int64_t from_ns, int64_t limit_ns);
+
+/*
+ * loop_heard(loop) / loop_adopt_heard(loop, heard):
+ * What ${loop} knows of its silences / note the absences of another loop, from which something with
+ * deadlines came.
+ *
+ * Thread: loop
+ */
+const struct heard *loop_heard(const struct loop *loop);
+void loop_adopt_heard(struct loop *loop, const struct heard *heard);
+
+/* loop_watchable_fds(loop): descriptors below this number can be watched; it only grows. */
+int loop_watchable_fds(const struct loop *loop);
 
 /*
  * loop_reserve_fd(loop, fd):

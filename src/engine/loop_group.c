@@ -6,9 +6,11 @@
 #include <stdlib.h>
 
 #include "engine/loop_internal.h"
+#include "engine/move_gate.h"
 
 struct loop_group {
     struct chooser chooser;
+    struct move_gate moves;
     atomic_uint size; /* for `size` to `io_ratio` see note: size */
     atomic_uint in_use;
     atomic_bool stopping;
@@ -131,6 +133,11 @@ unsigned loop_group_in_use(const struct loop_group *g)
 unsigned loop_group_max(const struct loop_group *g)
 {
     return g->max_loops;
+}
+
+struct move_gate *loop_group_moves(struct loop_group *g)
+{
+    return &g->moves;
 }
 
 struct loop *loop_group_at(const struct loop_group *g, unsigned i)

@@ -17,6 +17,7 @@
 #include "engine/loop.h"
 
 struct loop_group;
+struct move_gate;
 
 struct loop_group_conf {
     const char *name; /* threads are called NAME-POOL-1, NAME-POOL-2 ... */
@@ -74,6 +75,9 @@ unsigned loop_group_max(const struct loop_group *g);
  * Thread: as loop_group_prepare()
  */
 unsigned loop_group_made(const struct loop_group *g);
+
+/* loop_group_moves(g): the gate of moves between the loops of ${g}. */
+struct move_gate *loop_group_moves(struct loop_group *g);
 
 /* loop_group_at(g, i): return loop ${i}, 0 <= ${i} < loop_group_made(). */
 struct loop *loop_group_at(const struct loop_group *g, unsigned i);

@@ -5,9 +5,10 @@
  * was read: see engine/heard.h.
  *
  *   IDLE --timer_heap_add--> WAITING --timer_heap_fetch_due--> DUE --run, timer_heap_remove--> IDLE
+ *     \--loop_resume-- SUSPENDED <--loop_suspend--/---------------/
  *
  * note: claim. Another thread may withdraw a submitted timer just when the loop runs it: the thread
- * that changes `claim` wins. Only the loop changes `state` (IDLE, WAITING, DUE).
+ * that changes `claim` wins. Only the loop changes `state`.
  *
  *   FREE --loop_submit_after--> COMING (task queue) --arrives--> HELD --loop runs or drops--> FREE
  *                                  \--loop_withdraw--> WITHDRAWN <--loop_withdraw--/
@@ -27,7 +28,7 @@
 #include "base/list.h"
 #include "engine/task.h"
 
-enum timer_state { TIMER_IDLE, TIMER_WAITING, TIMER_DUE };
+enum timer_state { TIMER_IDLE, TIMER_WAITING, TIMER_DUE, TIMER_SUSPENDED };
 enum timer_claim { TIMER_FREE, TIMER_COMING, TIMER_HELD, TIMER_WITHDRAWN };
 
 struct timer {

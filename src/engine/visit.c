@@ -2,10 +2,15 @@
 
 #include "base/must.h"
 #include "engine/loop.h"
+#include "engine/move_gate.h"
 
 static void visit_release(struct visit *v)
 {
-    if (ref_release(&v->left) && v->ops->done)
+    if (!ref_release(&v->left))
+        return;
+    if (v->ops->is_exact)
+        move_gate_release(loop_group_moves(v->group));
+    if (v->ops->done)
         v->ops->done(v->cookie);
 }
 
@@ -93,6 +98,8 @@ void visit_begin(struct visit *v, struct loop_group *group, unsigned n)
 {
     v->group = group;
     v->n_loops = n;
+    if (v->ops->is_exact)
+        move_gate_hold(loop_group_moves(group));
     ref_init(&v->left);
     for (unsigned i = 0; i < v->n_parts; i++) {
         ref_hold(&v->left);
@@ -104,6 +111,7 @@ void visit_begin(struct visit *v, struct loop_group *group, unsigned n)
 
 void visit_begin_one(struct visit *v, struct loop *loop)
 {
+    MUST(!v->ops->is_exact);
     v->n_loops = 1;
     ref_init(&v->left);
     v->parts[0].i = 0;

@@ -28,6 +28,8 @@ struct visit_ops {
     struct task_type task;
     enum loop_queue first; /* queue of the first step */
     bool is_lazy;          /* the first step does not wake its loop */
+    /* step() must meet each object of all loops: hold off moves between them; see move_gate.h. */
+    bool is_exact;
     /* On loop ${i}: do some work. NULL: VISIT_OVER. */
     int64_t (*step)(void *cookie, unsigned i);
     /* Loop ${i} is lost; on its thread, or any when it has ended. NULL: nothing to do. */

@@ -20,6 +20,7 @@ cases() {
     echo "holds gate $more"
     echo "holds gate -DFORMULA $large"
     echo "holds doze -DLOOPS=2 -DTURNS=2"
+    echo "holds move -DMOVES=3"
     if [ "$1" = long ]; then
         echo "holds wakeup $large $ends"
         echo "holds wakeup -DPLAIN $more"
@@ -38,6 +39,9 @@ cases() {
     done
     for wrong in LOOK_FIRST LOOPS_FIRST CLEAR_LATE NO_EXCHANGE NO_RING ONLY_TURNS; do
         echo "fails doze -D$wrong -DLOOPS=2 -DTURNS=2"
+    done
+    for wrong in NO_GATE NO_WAIT LEAVE_FIRST RELEASE_EARLY; do
+        echo "fails move -D$wrong -DMOVES=3"
     done
     echo "fails wakeup -DNO_TURN $large"
     echo "fails wakeup -DFORMULA -DLOOK_FIRST $small"

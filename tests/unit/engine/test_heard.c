@@ -125,3 +125,29 @@ TEST(absence, deadline_is_reached_despite_endless_absences)
     }
     ck_assert_int_le(now_ns, S(11) + 2 * length_ns);
 }
+
+TEST(absence, adopted_absences_of_another_loop_extend_deadlines)
+{
+    struct heard other = {.at_ns = 0};
+
+    heard_note_absence(&other, S(2), S(5));
+    heard_note_absence(&other, S(6), S(7));
+    heard_note_absence(&h, S(3), S(4));
+    heard_adopt(&h, &other);
+    ck_assert_int_eq(heard_due_ns(&h, S(1), S(2)), S(6));
+    ck_assert_int_eq(heard_due_ns(&h, S(6), S(1)), S(8));
+    heard_adopt(&h, &other); /* twice counts once */
+    ck_assert_int_eq(heard_due_ns(&h, S(6), S(1)), S(8));
+}
+
+TEST(absence, adopting_shorter_and_older_absences_keeps_the_own_ones)
+{
+    struct heard other = {.at_ns = 0};
+
+    heard_note_absence(&other, S(1), S(2));
+    heard_note_absence(&h, S(3), S(6));
+    heard_note_absence(&h, S(7), S(8));
+    heard_adopt(&h, &other);
+    ck_assert_int_eq(heard_due_ns(&h, S(3), S(1)), S(7));
+    ck_assert_int_eq(heard_due_ns(&h, S(7), S(1)), S(9));
+}
