@@ -367,11 +367,28 @@ static size_t executor_held(const struct handler *h)
     return CONTAINER_OF(h, const struct executor_handler, handler)->bytes;
 }
 
+static bool executor_may_move(const struct handler *h)
+{
+    return CONTAINER_OF(h, const struct executor_handler, handler)->bytes == 0;
+}
+
+/* Mailbox and strand belong to the loop; the next byte makes new ones. */
+static void executor_leave_loop(struct handler *h)
+{
+    struct executor_handler *x = executor_of(h);
+
+    executor_close(x);
+    x->mailbox = NULL;
+    x->strand = NULL;
+}
+
 static const struct handler_ops executor_ops = {.name = "executor",
                                                 .read = executor_read,
                                                 .burst = executor_burst,
                                                 .ended = executor_ended,
-                                                .held = executor_held};
+                                                .held = executor_held,
+                                                .may_move = executor_may_move,
+                                                .leave_loop = executor_leave_loop};
 
 static void executor_add(void *state, struct channel *ch, struct handler_context *context,
                          const struct handler_step *step)

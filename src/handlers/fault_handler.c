@@ -303,13 +303,27 @@ static size_t fault_held(const struct handler *h)
     return f->in.delayed.cap + f->out.delayed.cap;
 }
 
+static void fault_leave_loop(struct handler *h)
+{
+    loop_suspend(fault_loop(fault_of(h)), &fault_of(h)->in.timer);
+    loop_suspend(fault_loop(fault_of(h)), &fault_of(h)->out.timer);
+}
+
+static void fault_join_loop(struct handler *h)
+{
+    loop_resume(fault_loop(fault_of(h)), &fault_of(h)->in.timer);
+    loop_resume(fault_loop(fault_of(h)), &fault_of(h)->out.timer);
+}
+
 static const struct handler_ops fault_handler_ops = {.name = "fault",
                                                      .active = fault_active,
                                                      .read = fault_read,
                                                      .ended = fault_ended,
                                                      .write = fault_write,
                                                      .shutdown_write = fault_shutdown_write,
-                                                     .held = fault_held};
+                                                     .held = fault_held,
+                                                     .leave_loop = fault_leave_loop,
+                                                     .join_loop = fault_join_loop};
 
 static void fault_add(void *state, struct channel *ch, struct handler_context *context,
                       const struct handler_step *step)

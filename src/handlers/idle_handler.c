@@ -198,11 +198,23 @@ static int idle_write(struct handler *h, const void *data, size_t len)
     return rc;
 }
 
+static void idle_leave_loop(struct handler *h)
+{
+    loop_suspend(idle_loop(idle_of(h)), &idle_of(h)->timer);
+}
+
+static void idle_join_loop(struct handler *h)
+{
+    loop_resume(idle_loop(idle_of(h)), &idle_of(h)->timer);
+}
+
 static const struct handler_ops idle_ops = {.name = "idle",
                                             .active = idle_active,
                                             .read = idle_read,
                                             .ended = idle_ended,
-                                            .write = idle_write};
+                                            .write = idle_write,
+                                            .leave_loop = idle_leave_loop,
+                                            .join_loop = idle_join_loop};
 
 static void idle_add(void *state, struct channel *ch, struct handler_context *context,
                      const struct handler_step *step)

@@ -201,6 +201,18 @@ void throttle_set(struct throttle *t, const struct throttle_plan *plan)
     channel_resume_reading(t->channel, CHANNEL_STOP_METER);
 }
 
+void throttle_leave_loop(struct throttle *t)
+{
+    if (t)
+        loop_suspend(channel_net(t->channel)->loop, &t->timer);
+}
+
+void throttle_join_loop(struct throttle *t)
+{
+    if (t)
+        loop_resume(channel_net(t->channel)->loop, &t->timer);
+}
+
 void throttle_destroy(struct throttle *t)
 {
     if (!t)

@@ -101,6 +101,15 @@ size_t throttle_allow(struct throttle *t, size_t max);
 void throttle_took(struct throttle *t, size_t len, bool drained);
 
 /*
+ * throttle_leave_loop(t) / throttle_join_loop(t):
+ * Suspend / resume ${t} or NULL, whose channel moves to another loop.
+ *
+ * Thread: loop
+ */
+void throttle_leave_loop(struct throttle *t);
+void throttle_join_loop(struct throttle *t);
+
+/*
  * throttle_destroy(t):
  * Give back reserved bytes; free ${t} or NULL.
  *

@@ -270,6 +270,27 @@ void channel_end(struct channel *ch, unsigned how);
 int channel_detach(struct channel *ch);
 
 /*
+ * channel_may_move(ch):
+ * Can ${ch} leave its loop now? Not in a callback of ${ch}, and not if it ends.
+ *
+ * Thread: loop
+ */
+bool channel_may_move(const struct channel *ch);
+
+/*
+ * channel_leave_loop(ch) / channel_join_loop(ch, net):
+ * Take ${ch}, which may move, off its loop, with pending bytes, filled pipe, and handlers / put it
+ * on the loop of ${net}, which can watch its descriptor. Until then there are no other calls. libev
+ * leaves the descriptor in the old epoll instance until it reports an event: one turn with nothing
+ * to do.
+ *
+ * Thread: old loop / new loop
+ * Errors: 0; -ENOMEM (${ch} is aborted)
+ */
+int channel_leave_loop(struct channel *ch) NODISCARD;
+void channel_join_loop(struct channel *ch, struct netloop *net);
+
+/*
  * channel_abort(ch, error):
  * Reset the connection; pending bytes are lost. HANDLER_CLOSED gets ${error} (0 or -errno). A unix
  * peer sees end of file, or ECONNRESET if it sent bytes that were not read.

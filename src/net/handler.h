@@ -69,6 +69,14 @@ struct handler_ops {
     size_t (*held)(const struct handler *h);
     /* Memory is scarce: free dispensable memory at the end of the turn; returns its size now. */
     size_t (*reclaim)(struct handler *h);
+    /* May the channel leave its loop now? NULL: yes. */
+    bool (*may_move)(const struct handler *h);
+    /*
+     * The channel leaves its loop, or has joined another one; suspend timers, or resume them. No
+     * other call comes in between.
+     */
+    void (*leave_loop)(struct handler *h);
+    void (*join_loop)(struct handler *h);
 };
 
 struct handler {

@@ -88,6 +88,21 @@ void pipe_pool_hold(struct pipe_pool *pool, struct pipe *p, struct channel *hold
     list_append(&pool->held, &p->link);
 }
 
+/* The loop's own pipe becomes a lent one: the loop may open another. */
+bool pipe_pool_give(struct pipe_pool *pool, struct pipe *p)
+{
+    MUST(p->holder);
+    if (!p->lent && pool->descriptors &&
+        !descriptor_budget_lend(pool->descriptors, PIPE_DESCRIPTORS))
+        return false;
+    if (!p->lent)
+        pool->has_own = false;
+    p->lent = true;
+    p->holder = NULL;
+    list_remove(&p->link);
+    return true;
+}
+
 struct pipe *pipe_pool_first_lent(const struct pipe_pool *pool)
 {
     list_for_each (node, &pool->held) {

@@ -65,6 +65,16 @@ void pipe_pool_hold(struct pipe_pool *pool, struct pipe *p, struct channel *hold
 struct pipe *pipe_pool_first_lent(const struct pipe_pool *pool);
 
 /*
+ * pipe_pool_give(pool, p):
+ * Take ${p}, which a receiver keeps, out of ${pool}, for pipe_pool_hold() of another pool. False:
+ * it is the loop's own, and the descriptor budget lends no other.
+ *
+ * Thread: owner
+ * Owns:   the caller owns ${p}
+ */
+bool pipe_pool_give(struct pipe_pool *pool, struct pipe *p);
+
+/*
  * pipe_pool_trim(pool):
  * Close the loop's empty pipes whose descriptors are borrowed (note: lent pipes).
  *

@@ -62,3 +62,25 @@ size_t pipeline_reclaim(struct pipeline *p)
             bytes += h->ops->reclaim(h);
     return bytes;
 }
+
+bool pipeline_may_move(const struct pipeline *p)
+{
+    for (const struct handler *h = p->head; h; h = h->next)
+        if (h->ops->may_move && !h->ops->may_move(h))
+            return false;
+    return true;
+}
+
+void pipeline_leave_loop(struct pipeline *p)
+{
+    for (struct handler *h = p->head; h; h = h->next)
+        if (h->ops->leave_loop)
+            h->ops->leave_loop(h);
+}
+
+void pipeline_join_loop(struct pipeline *p)
+{
+    for (struct handler *h = p->head; h; h = h->next)
+        if (h->ops->join_loop)
+            h->ops->join_loop(h);
+}

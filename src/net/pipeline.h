@@ -56,4 +56,14 @@ void pipeline_remove(struct pipeline *p, struct handler *h);
 size_t pipeline_held_bytes(const struct pipeline *p);
 size_t pipeline_reclaim(struct pipeline *p);
 
+/*
+ * pipeline_may_move(p) / pipeline_leave_loop(p) / pipeline_join_loop(p):
+ * Ask the handlers' may_move(), true if all are / call their leave_loop() / their join_loop().
+ *
+ * Thread: loop
+ */
+bool pipeline_may_move(const struct pipeline *p);
+void pipeline_leave_loop(struct pipeline *p);
+void pipeline_join_loop(struct pipeline *p);
+
 #endif

@@ -296,12 +296,40 @@ static size_t mirror_client_reclaim(struct handler *h)
     return bytes;
 }
 
+static bool mirror_may_move(const struct handler *h)
+{
+    const struct mirror *m = CONTAINER_OF(h, const struct mirror, handler);
+
+    return m->state == MIRROR_OVER || (m->state == MIRROR_OPEN && channel_may_move(&m->ch));
+}
+
+/* A mirror has no pipe, so it leaves without fail. */
+static void mirror_leave_loop(struct handler *h)
+{
+    struct mirror *m = mirror_of(h);
+
+    if (m->state == MIRROR_OPEN)
+        MUST(channel_leave_loop(&m->ch) == 0);
+}
+
+static void mirror_join_loop(struct handler *h)
+{
+    struct mirror *m = mirror_of(h);
+
+    m->net = channel_net(h->channel);
+    if (m->state == MIRROR_OPEN)
+        channel_join_loop(&m->ch, m->net);
+}
+
 static const struct handler_ops mirror_ops = {.name = "mirror",
                                               .active = mirror_client_active,
                                               .read = mirror_client_read,
                                               .ended = mirror_client_ended,
                                               .held = mirror_client_held,
-                                              .reclaim = mirror_client_reclaim};
+                                              .reclaim = mirror_client_reclaim,
+                                              .may_move = mirror_may_move,
+                                              .leave_loop = mirror_leave_loop,
+                                              .join_loop = mirror_join_loop};
 
 void mirror_add(struct session *s, struct channel *ch)
 {

@@ -69,11 +69,22 @@ static void relay_closing(struct handler *h)
     session_leg_closing(relay_of(h)->session, h->channel);
 }
 
+static void relay_leave_loop(struct handler *h)
+{
+    throttle_leave_loop(relay_of(h)->throttle);
+}
+
+static void relay_join_loop(struct handler *h)
+{
+    throttle_join_loop(relay_of(h)->throttle);
+}
+
 #define RELAY_OPS(how_to_read)                                                                \
     {                                                                                         \
         .name = "relay", .active = relay_active, .read = (how_to_read), .burst = relay_burst, \
         .ended = relay_ended, .writable = relay_writable, .allow = relay_allow,               \
-        .took = relay_took, .closing = relay_closing                                          \
+        .took = relay_took, .closing = relay_closing, .leave_loop = relay_leave_loop,         \
+        .join_loop = relay_join_loop                                                          \
     }
 
 static const struct handler_ops relay_ops = RELAY_OPS(relay_read);

@@ -210,13 +210,21 @@ static size_t tls_handler_held(const struct handler *h)
     return CONTAINER_OF(h, const struct tls_handler, handler)->in.cap;
 }
 
+static bool tls_handler_may_move(const struct handler *h)
+{
+    const struct tls_handler *t = CONTAINER_OF(h, const struct tls_handler, handler);
+
+    return t->is_released && !t->in_step;
+}
+
 static const struct handler_ops tls_handler_ops = {.name = "TLS",
                                                    .active = tls_handler_active,
                                                    .read = tls_handler_read,
                                                    .ended = tls_handler_ended,
                                                    .write = tls_handler_write,
                                                    .shutdown_write = tls_handler_shutdown_write,
-                                                   .held = tls_handler_held};
+                                                   .held = tls_handler_held,
+                                                   .may_move = tls_handler_may_move};
 
 int tls_handler_add(struct tls_handler *t, struct channel *ch, struct ssl_st *ssl,
                     const struct tls_handler_conf *conf)
