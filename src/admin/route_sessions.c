@@ -15,6 +15,7 @@
 #include "sessions/session_query.h"
 #include "sessions/session_row.h"
 #include "sessions/session_shed.h"
+#include "sessions/session_transfer.h"
 
 #define ROUTE_SESSIONS_LIMIT   100
 #define ROUTE_SESSIONS_OVER_NS (3600 * NS_PER_S)
@@ -173,26 +174,82 @@ static void route_sessions_killed(void *cookie, uint64_t n)
     free(call);
 }
 
+/* Read a filter, or `all`; false: an error was answered. */
+static bool route_sessions_selection(struct admin_request *rq, struct session_filter *filter)
+{
+    bool all = false;
+    unsigned n;
+
+    if (!route_sessions_filter(rq, filter_fields, filter, &n) || !admin_field_flag(rq, "all", &all))
+        return false;
+    if (all == (n > 0))
+        admin_answer_error(
+            rq, 400, all ? "'all' allows no other field" : "which sessions? \"all\": true for all");
+    return all != (n > 0);
+}
+
 static void route_sessions_kill(struct admin_request *rq)
 {
     struct session_scan_workers workers = server_admin_workers(admin_server(rq));
     struct session_filter filter = {.min_bytes = 0};
     struct route_sessions_call *call;
-    bool all = false;
-    unsigned n;
 
-    if (!route_sessions_filter(rq, filter_fields, &filter, &n) ||
-        !admin_field_flag(rq, "all", &all))
+    if (!route_sessions_selection(rq, &filter))
         return;
-    if (all == (n > 0)) {
-        admin_answer_error(
-            rq, 400, all ? "'all' allows no other field" : "which sessions? \"all\": true for all");
-        return;
-    }
     call = route_sessions_call(rq, &filter);
     if (call)
         route_sessions_failed(call,
                               session_kill_begin(&workers, &filter, route_sessions_killed, call));
+}
+
+/* ---- move ---- */
+
+static void route_sessions_moved(void *cookie, const struct session_transfer_result *result)
+{
+    struct route_sessions_call *call = cookie;
+
+    admin_answer_note(call->rq, "%" PRIu64 " sessions", result->moved);
+    if (result->moved + result->there + result->busy + result->failed > 0 ||
+        !route_sessions_unknown(call))
+        admin_answer_json(call->rq, 200,
+                          json_pack("{s:I, s:I, s:I, s:I}", "moved", (json_int_t)result->moved,
+                                    "there", (json_int_t)result->there, "busy",
+                                    (json_int_t)result->busy, "failed",
+                                    (json_int_t)result->failed));
+    free(call);
+}
+
+/* Read `to`; false: an error was answered. */
+static bool route_sessions_target(struct admin_request *rq, struct loop **out)
+{
+    const char *to = NULL;
+    int rc;
+
+    if (!admin_field_text(rq, "to", &to))
+        return false;
+    if (!to) {
+        admin_answer_error(rq, 400, "'to', a worker loop, is missing");
+        return false;
+    }
+    rc = server_admin_find_worker(admin_server(rq), to, out);
+    if (rc == -ENOENT)
+        admin_answer_error(rq, 404, "worker loop '%s' does not exist", to);
+    else if (rc < 0)
+        admin_answer_error(rq, 409, "worker loop '%s' is parked: it gets no sessions", to);
+    return rc == 0;
+}
+
+static void route_sessions_move(struct admin_request *rq)
+{
+    struct session_scan_workers workers = server_admin_workers(admin_server(rq));
+    struct session_filter filter = {.min_bytes = 0};
+    struct session_transfer_conf conf = {.filter = &filter, .answered = route_sessions_moved};
+
+    if (!route_sessions_selection(rq, &filter) || !route_sessions_target(rq, &conf.to))
+        return;
+    conf.cookie = route_sessions_call(rq, &filter);
+    if (conf.cookie)
+        route_sessions_failed(conf.cookie, session_transfer_begin(&workers, &conf));
 }
 
 /* ---- shed ---- */
@@ -243,11 +300,15 @@ static const char *const list_fields[] = {"id",    "listener", "upstream", "serv
 static const char *const kill_fields[] = {"id",        "listener", "upstream", "server",
                                           "client",    "loop",     "min_age",  "min_idle",
                                           "min_bytes", "all",      NULL};
+static const char *const move_fields[] = {"id",        "listener", "upstream", "server",
+                                          "client",    "loop",     "min_age",  "min_idle",
+                                          "min_bytes", "all",      "to",       NULL};
 static const char *const shed_fields[] = {"upstream", "server", "percent", "over", NULL};
 
 static const struct admin_route list[] = {
     {"GET", "/v1/sessions", ADMIN_READ, list_fields, route_sessions_list},
     {"POST", "/v1/sessions/kill", ADMIN_ACTION, kill_fields, route_sessions_kill},
+    {"POST", "/v1/sessions/move", ADMIN_ACTION, move_fields, route_sessions_move},
     {"POST", "/v1/shed", ADMIN_ACTION, shed_fields, route_sessions_shed},
 };
 

@@ -8,6 +8,7 @@
 #include "ctl/ctl_filter.h"
 #include "ctl/ctl_help.h"
 #include "ctl/ctl_kill.h"
+#include "ctl/ctl_move.h"
 #include "ctl/ctl_pause.h"
 #include "ctl/ctl_process.h"
 #include "ctl/ctl_servers.h"
@@ -54,6 +55,13 @@ static const struct ctl_command ctl_commands_list[] = {
      .help = "end one session, or all that match filters",
      .more = "Without an ID, a filter or --all is required.",
      .run = ctl_kill_sessions},
+    {.name = "move",
+     .words = {{"ID", CTL_VALUE_SESSION_ID, true}},
+     .options = {ctl_filter_options, ctl_move_options},
+     .help = "move one session, or all that match filters, to a worker loop",
+     .more = "Without an ID, a filter or --all is required. Clients and servers notice nothing.\n"
+             "A session cannot move while it connects or ends, or a handler works for it.",
+     .run = ctl_move_sessions},
     {.name = "shed",
      .words = {{"UPSTREAM[/SERVER]", CTL_VALUE_GROUP, false}},
      .options = {ctl_kill_shed_options},

@@ -116,6 +116,7 @@ static void server_on_replaced(void *cookie, struct list *generations)
 static int server_create_workers(struct server *sv)
 {
     struct worker_env env = {.draining = &sv->draining,
+                             .moves = loop_group_moves(sv->threads.workers),
                              .descriptors = &sv->descriptors,
                              .buffered = overload_buffered(sv->overload),
                              .ended = server_on_ended,

@@ -295,10 +295,21 @@ bool server_admin_has_server(const struct server *sv, const char *upstream, cons
     return search.found;
 }
 
+int server_admin_find_worker(const struct server *sv, const char *name, struct loop **out)
+{
+    struct loop_group *workers = sv->threads.workers;
+
+    for (unsigned i = 0; i < loop_group_size(workers); i++) {
+        *out = loop_group_at(workers, i);
+        if (strcmp(loop_name(*out), name) == 0)
+            return i < loop_group_in_use(workers) ? 0 : -ESHUTDOWN;
+    }
+    return -ENOENT;
+}
+
 bool server_admin_has_worker(const struct server *sv, const char *name)
 {
-    for (unsigned i = 0; i < loop_group_size(sv->threads.workers); i++)
-        if (strcmp(loop_name(loop_group_at(sv->threads.workers, i)), name) == 0)
-            return true;
-    return false;
+    struct loop *loop;
+
+    return server_admin_find_worker(sv, name, &loop) != -ENOENT;
 }

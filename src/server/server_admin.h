@@ -103,4 +103,13 @@ bool server_admin_has_listener(const struct server *sv, const char *name);
 bool server_admin_has_server(const struct server *sv, const char *upstream, const char *server);
 bool server_admin_has_worker(const struct server *sv, const char *name);
 
+/*
+ * server_admin_find_worker(sv, name, out):
+ * Find the loop of a worker.
+ *
+ * Owns:   valid as long as ${sv}
+ * Errors: 0; -ENOENT; -ESHUTDOWN (it is parked, see engine/loop_group.h)
+ */
+int server_admin_find_worker(const struct server *sv, const char *name, struct loop **out);
+
 #endif

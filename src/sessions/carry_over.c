@@ -75,6 +75,7 @@ static const struct visit_ops carry_over_boss_ops = {
     .task = VISIT_TASK("replace listeners"), .first = LOOP_TAIL, .done = carry_over_done};
 static const struct visit_ops carry_over_worker_ops = {.task = VISIT_TASK("carry sessions over"),
                                                        .first = LOOP_CONTROL,
+                                                       .is_exact = true,
                                                        .step = carry_over_step,
                                                        .lost = carry_over_lost,
                                                        .done = carry_over_done};

@@ -111,6 +111,7 @@ static void eviction_done(void *cookie)
 /* LOOP_CONTROL: before queued tasks. A lost worker has ended, with all its sessions. */
 static const struct visit_ops eviction_ops = {.task = VISIT_TASK("end sessions of a server"),
                                               .first = LOOP_CONTROL,
+                                              .is_exact = true,
                                               .step = eviction_step,
                                               .lost = eviction_end_part,
                                               .done = eviction_done};

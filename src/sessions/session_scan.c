@@ -78,11 +78,14 @@ static void session_scan_done(void *cookie)
 }
 
 /* LOOP_CONTROL: before queued tasks, but after sessions handed over earlier. */
-static const struct visit_ops session_scan_visit_ops = {.task = VISIT_TASK("visit sessions"),
-                                                        .first = LOOP_CONTROL,
-                                                        .step = session_scan_step,
-                                                        .lost = session_scan_lost,
-                                                        .done = session_scan_done};
+#define SESSION_SCAN_VISIT(exact)                                                         \
+    {                                                                                     \
+        .task = VISIT_TASK("visit sessions"), .first = LOOP_CONTROL, .is_exact = (exact), \
+        .step = session_scan_step, .lost = session_scan_lost, .done = session_scan_done   \
+    }
+
+static const struct visit_ops session_scan_exact_ops = SESSION_SCAN_VISIT(true);
+static const struct visit_ops session_scan_moving_ops = SESSION_SCAN_VISIT(false);
 
 unsigned session_scan_parts(const struct session_scan_workers *workers)
 {
@@ -109,7 +112,8 @@ int session_scan_begin(const struct session_scan_workers *workers, unsigned n_pa
     scan->walks = (void *)&scan->parts[n_parts];
     for (unsigned i = 0; i < n_parts; i++)
         session_set_walk_init(&scan->walks[i]);
-    visit_init(&scan->visit, &session_scan_visit_ops, scan, scan->parts, n_parts);
+    visit_init(&scan->visit, ops->moves ? &session_scan_moving_ops : &session_scan_exact_ops, scan,
+               scan->parts, n_parts);
     visit_begin(&scan->visit, workers->loops, n_parts);
     return 0;
 }

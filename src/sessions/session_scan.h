@@ -32,6 +32,8 @@ struct session_scan_ops {
     bool (*visit)(void *cookie, unsigned part, struct session *s);
     /* On the asking loop: all parts have ended. */
     void (*done)(void *cookie);
+    /* visit() moves sessions to other loops: others may be visited twice, or not at all. */
+    bool moves;
     /* On any thread, instead of done(): the asking loop has ended. */
     void (*lost)(void *cookie);
 };

@@ -5,11 +5,14 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/heard.h"
 #include "engine/loop.h"
+#include "engine/move_gate.h"
 #include "engine/visit.h"
 #include "net/netloop.h"
 #include "net/splice.h"
 #include "service/session.h"
+#include "service/session_move.h"
 #include "service/session_spares.h"
 #include "sessions/session_set.h"
 
@@ -34,14 +37,29 @@ static void worker_note_oldest(struct worker *w)
     w->owner.net->oldest_at_ns = s ? s->began_at_ns : CLOCK_NEVER;
 }
 
+static void worker_forget(struct worker *w, struct session *s)
+{
+    session_set_remove(&w->sessions, s);
+    worker_note_oldest(w);
+    loop_load_add(w->owner.net->loop, -1);
+}
+
 static void worker_on_ended(struct session_owner *owner, struct session *s)
 {
     struct worker *w = CONTAINER_OF(owner, struct worker, owner);
 
-    session_set_remove(&w->sessions, s);
-    worker_note_oldest(w);
-    loop_load_add(w->owner.net->loop, -1);
+    worker_forget(w, s);
     w->env.ended(w->env.cookie, s->service);
+}
+
+/* Tell ${s}, which has come to ${w}, what others were told before. */
+static void worker_welcome(struct worker *w, struct session *s)
+{
+    worker_note_oldest(w);
+    if (atomic_load(w->env.draining))
+        session_drain(s);
+    if (loop_state(w->owner.net->loop) >= LOOP_SHUTTING_DOWN)
+        session_abort(s, SESSION_DRAIN);
 }
 
 /* The session was not adopted. */
@@ -76,11 +94,7 @@ static void worker_run_hand_over(struct task *t)
     }
     session_set_add(&w->sessions, s);
     session_adopt(s, &w->owner);
-    worker_note_oldest(w);
-    if (atomic_load(w->env.draining))
-        session_drain(s);
-    if (loop_state(w->owner.net->loop) >= LOOP_SHUTTING_DOWN)
-        session_abort(s, SESSION_DRAIN);
+    worker_welcome(w, s);
 }
 
 /* The loop ended before it adopted the session; on any thread. */
@@ -106,6 +120,98 @@ int worker_hand_over(struct loop *loop, struct session *s)
         loop_load_add(loop, -1);
     return rc;
 }
+
+/* ---- moves ---- */
+
+/* A session on its way to another worker. */
+struct worker_move {
+    struct task task;
+    struct session *session; /* NULL: only reserve memory for `n_fds` descriptors */
+    struct heard heard;      /* of the loop that it left */
+    int n_fds;
+};
+
+/* Also when the loop drops the task: then it shuts down, on its thread. */
+static void worker_run_move(struct task *t)
+{
+    struct worker_move *move = CONTAINER_OF(t, struct worker_move, task);
+    struct loop *loop = loop_current();
+    struct worker *w = loop_cookie(loop);
+
+    if (move->session) {
+        loop_adopt_heard(loop, &move->heard);
+        session_set_add(&w->sessions, move->session);
+        session_join_loop(move->session, &w->owner);
+        worker_welcome(w, move->session);
+    } else {
+        (void)!loop_reserve_fd(loop, move->n_fds - 1); /* without memory nothing moves here */
+    }
+    free(move);
+}
+
+static const struct task_type worker_move_type = {
+    .name = "move session", .run = worker_run_move, .drop = worker_run_move};
+
+static int worker_submit_move(struct loop *to, const struct worker_move *what)
+{
+    struct worker_move *move = malloc(sizeof(*move));
+    int rc;
+
+    if (!move)
+        return -ENOMEM;
+    *move = *what;
+    move->task.type = &worker_move_type;
+    rc = loop_submit(to, LOOP_CONTROL, &move->task);
+    if (rc < 0)
+        free(move);
+    return rc;
+}
+
+/* Take ${s} off ${w} and submit it; if that fails, ${w} serves it on. */
+static int worker_send(struct worker *w, struct session *s, struct loop *to)
+{
+    const struct worker_move move = {.session = s, .heard = *loop_heard(w->owner.net->loop)};
+    int rc = session_leave_loop(s);
+
+    if (rc < 0)
+        return rc;
+    worker_forget(w, s);
+    loop_load_add(to, 1);
+    rc = worker_submit_move(to, &move);
+    if (rc == 0)
+        return 0;
+    loop_load_add(to, -1);
+    loop_load_add(w->owner.net->loop, 1);
+    session_set_add(&w->sessions, s);
+    session_join_loop(s, &w->owner);
+    worker_note_oldest(w);
+    return rc;
+}
+
+int worker_move(struct worker *w, struct session *s, struct loop *to)
+{
+    const struct worker_move reserve = {.n_fds = loop_watchable_fds(w->owner.net->loop)};
+    int rc;
+
+    MUST(loop_is_current(w->owner.net->loop) && s->owner == &w->owner);
+    if (to == w->owner.net->loop)
+        return -EALREADY;
+    if (loop_state(to) > LOOP_STARTED)
+        return -ESHUTDOWN;
+    if (!session_may_move(s))
+        return -EBUSY;
+    if (loop_watchable_fds(to) < reserve.n_fds) {
+        rc = worker_submit_move(to, &reserve);
+        return rc == 0 ? -EAGAIN : rc;
+    }
+    if (!move_gate_enter(w->env.moves))
+        return -EAGAIN;
+    rc = worker_send(w, s, to);
+    move_gate_leave(w->env.moves);
+    return rc;
+}
+
+/* ---- ends ---- */
 
 /* Close the spare connections: no more clients will come. */
 static void worker_stop_spares(struct worker *w)

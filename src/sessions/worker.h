@@ -9,6 +9,7 @@
 #include "base/must.h"
 
 struct memory_account;
+struct move_gate;
 struct descriptor_budget;
 struct loop;
 struct netloop;
@@ -20,6 +21,7 @@ struct worker;
 
 struct worker_env {
     const atomic_bool *draining;
+    struct move_gate *moves;               /* of the workers' loops */
     struct descriptor_budget *descriptors; /* shared by all workers; NULL: not counted */
     struct memory_account *buffered;       /* shared by all workers; NULL: not counted */
     /*
@@ -76,6 +78,18 @@ void worker_drain(struct worker *w);
  * Return the descriptors lent for pipes (note: lent pipes in net/pipe_pool.h).
  */
 void worker_give_back_pipes(struct worker *w);
+
+/*
+ * worker_move(w, s, to):
+ * Move ${s} to the worker of ${to}. An operation that visits all sessions finds it on one of both
+ * loops.
+ *
+ * Thread: loop of ${w}, not in a callback of ${s}
+ * Errors: 0; -EALREADY (${s} is there); -EBUSY (session_may_move() says no); -EAGAIN (try again: a
+ *         visit of all sessions is under way, or ${to} must reserve memory first); -ENOMEM;
+ *         -ESHUTDOWN (${to} takes no sessions)
+ */
+int worker_move(struct worker *w, struct session *s, struct loop *to) NODISCARD;
 
 /* worker_sessions(w): return the sessions of ${w}. Thread: loop of ${w} */
 struct session_set *worker_sessions(struct worker *w);

@@ -1,0 +1,74 @@
+#include "ctl/ctl_move.h"
+
+#include <stdio.h>
+
+#include "ctl/ctl_filter.h"
+#include "ctl/ctl_memory.h"
+#include "ctl/ctl_print.h"
+#include "ctl/ctl_report.h"
+
+const struct ctl_option ctl_move_options[] = {
+    {"to", "LOOP", CTL_VALUE_LOOP, "worker loop that gets the sessions (required)", 0},
+    {"all", NULL, 0, "all sessions", 0},
+    {NULL, NULL, 0, NULL, 0},
+};
+
+static enum ctl_exit ctl_move_misuse(const char *why)
+{
+    ctl_report("move: %s", why);
+    return CTL_EXIT_FAILED;
+}
+
+static long long ctl_move_number(const struct ctl_answer *answer, const char *key)
+{
+    return json_integer_value(json_object_get(answer->json, key));
+}
+
+static void ctl_move_add(json_t *body, const char *key, json_t *value)
+{
+    ctl_memory_need(json_object_set_new(body, key, value) == 0 ? body : NULL);
+}
+
+static void ctl_move_print(const struct ctl_answer *answer)
+{
+    long long moved = ctl_move_number(answer, "moved");
+
+    printf("moved %lld %s; %lld were there, %lld cannot move now, %lld failed\n", moved,
+           moved == 1 ? "session" : "sessions", ctl_move_number(answer, "there"),
+           ctl_move_number(answer, "busy"), ctl_move_number(answer, "failed"));
+}
+
+static enum ctl_exit ctl_move_send(struct ctl_context *c, json_t *body)
+{
+    struct ctl_answer answer;
+    enum ctl_exit code = ctl_context_post(c, "/v1/sessions/move", body, &answer);
+
+    if (code != CTL_EXIT_OK)
+        return code;
+    if (c->prints_json)
+        ctl_print_json(&answer);
+    else
+        ctl_move_print(&answer);
+    if (ctl_move_number(&answer, "failed") > 0)
+        code = CTL_EXIT_REFUSED;
+    ctl_client_drop(&answer);
+    return code;
+}
+
+enum ctl_exit ctl_move_sessions(struct ctl_context *c, const struct ctl_arguments *a)
+{
+    bool all = ctl_arguments_has(a, "all"), has_id = a->n_words > 0;
+    json_t *body;
+
+    if (!ctl_arguments_has(a, "to"))
+        return ctl_move_misuse("--to LOOP is missing");
+    if (all + has_id + ctl_filter_is_given(a) != 1)
+        return ctl_move_misuse("give either an ID, or filters such as --loop NAME, or --all");
+    body = has_id ? ctl_memory_need(json_object()) : ctl_filter_body(a);
+    if (has_id)
+        ctl_move_add(body, "id", json_string(a->words[0]));
+    if (all)
+        ctl_move_add(body, "all", json_true());
+    ctl_move_add(body, "to", json_string(ctl_arguments_value(a, "to")));
+    return ctl_move_send(c, body);
+}
