@@ -219,6 +219,11 @@ static void route_figures_listeners(struct admin_request *rq)
     route_figures_handle(rq, "listeners", FIGURE_LISTENER);
 }
 
+static void route_figures_limits(struct admin_request *rq)
+{
+    route_figures_handle(rq, "limits", FIGURE_LIMITS);
+}
+
 static void route_figures_upstreams(struct admin_request *rq)
 {
     route_figures_handle(rq, "upstreams", FIGURE_UPSTREAM);
@@ -228,6 +233,7 @@ static const struct admin_route list[] = {
     {"GET", "/metrics", ADMIN_READ, NULL, route_figures_metrics},
     {"GET", "/v1/loops", ADMIN_READ, NULL, route_figures_loops},
     {"GET", "/v1/listeners", ADMIN_READ, NULL, route_figures_listeners},
+    {"GET", "/v1/limits", ADMIN_READ, NULL, route_figures_limits},
     {"GET", "/v1/upstreams", ADMIN_READ, NULL, route_figures_upstreams},
 };
 

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "config/config_compare.h"
 #include "config/config_memory.h"
+#include "config/config_limits.h"
 #include "config/config_resolvers.h"
 #include "config/config_tls.h"
 #include "ini/diagnostics.h"
@@ -70,6 +71,8 @@ static int config_read(struct config *config, const char *path, const struct con
     if (rc < 0)
         return rc;
     rc = config_resolvers_all(config->memory, diagnostics);
+    if (rc == 0)
+        rc = config_limits_all(config->memory, diagnostics);
     if (rc < 0)
         return rc;
     rc = config_tls_all(config, running, diagnostics);

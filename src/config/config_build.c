@@ -173,6 +173,14 @@ static int config_build_add_resolver(struct config *config, struct config_sectio
     return conf->name ? 0 : -ENOMEM;
 }
 
+static int config_build_add_limits(struct config_section *section)
+{
+    struct limits_conf *conf = arena_alloc(section->arena, 1, sizeof(*conf));
+
+    section->conf = conf;
+    return conf ? 0 : -ENOMEM;
+}
+
 static int config_build_add_access_log(struct config *config, struct config_section *section)
 {
     struct listener_log_conf *conf = &config->server.access_logs[config->server.n_access_logs++];
@@ -199,6 +207,7 @@ static int config_build_attach(struct config *config, struct config_section *sec
     case OPTION_UPSTREAM: return config_build_add_upstream(config, section);
     case OPTION_TLS: return config_build_add_tls(config, section);
     case OPTION_RESOLVER: return config_build_add_resolver(config, section);
+    case OPTION_LIMITS: return config_build_add_limits(section);
     case OPTION_ACCESS_LOG: return config_build_add_access_log(config, section);
     case OPTION_SECTIONS: break;
     }

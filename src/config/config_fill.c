@@ -186,6 +186,7 @@ static size_t config_fill_conf_bytes(enum option_section kind)
     case OPTION_UPSTREAM: return sizeof(struct upstream_conf);
     case OPTION_TLS: return sizeof(struct tls_conf);
     case OPTION_RESOLVER: return sizeof(struct name_servers_conf);
+    case OPTION_LIMITS: return sizeof(struct limits_conf);
     case OPTION_ACCESS_LOG: return sizeof(struct listener_log_conf);
     default: MUST(!"a kind with names"); return 0;
     }

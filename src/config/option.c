@@ -33,6 +33,7 @@ static const struct {
                           &option_upstream_socket}},
     [OPTION_TLS] = {"tls", "[tls NAME]", true, {&option_tls}},
     [OPTION_RESOLVER] = {"resolver", "[resolver NAME]", true, {&option_resolver}},
+    [OPTION_LIMITS] = {"limits", "[limits NAME]", true, {&option_limits}},
     [OPTION_ACCESS_LOG] = {"access_log", "[access_log NAME]", true, {&option_access_log}},
 };
 

@@ -33,6 +33,7 @@ enum option_section {
     OPTION_UPSTREAM,
     OPTION_TLS,
     OPTION_RESOLVER,
+    OPTION_LIMITS,
     OPTION_ACCESS_LOG,
     OPTION_SECTIONS
 };

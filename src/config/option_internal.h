@@ -27,6 +27,7 @@ extern const struct option_rows option_listen_socket;
 extern const struct option_rows option_upstream_socket;
 extern const struct option_rows option_tls;
 extern const struct option_rows option_resolver;
+extern const struct option_rows option_limits;
 extern const struct option_rows option_access_log;
 
 #endif

@@ -111,6 +111,16 @@ static bool option_need_reads_proxy_header(const struct config_section *section)
     return option_need_listener_conf(section)->accept_proxy.mode != PROXY_PROTOCOL_OFF;
 }
 
+static bool option_need_has_own_limits(const struct config_section *section)
+{
+    return !option_need_listener_conf(section)->limits;
+}
+
+static bool option_need_shares_bans(const struct config_section *section)
+{
+    return ((const struct limits_conf *)section->conf)->ban.offences > 0;
+}
+
 static bool option_need_bans(const struct config_section *section)
 {
     return option_need_listener_conf(section)->ban.offences > 0;
@@ -303,8 +313,11 @@ NEED(client_hello, option_need_passes_tls, NULL, "has no effect with tls (set ha
      &needs_routes);
 NEED(proxy_header, option_need_reads_proxy_header, "accept_proxy",
      "has no effect: no PROXY header is read (set accept_proxy = optional or required)", NULL);
-NEED(ban, option_need_bans, "ban",
-     "has no effect: no client is banned (set ban, such as 10m after 100 in 10s)", NULL);
+#define NO_BAN "has no effect: no client is banned (set ban, such as 10m after 100 in 10s)"
+NEED(own_limits, option_need_has_own_limits, "limits",
+     "has no effect beside limits (set it in that [limits NAME])", NULL);
+NEED(ban, option_need_bans, "ban", NO_BAN, &option_need_own_limits);
+NEED(shared_ban, option_need_shares_bans, "ban", NO_BAN, NULL);
 NEED(access_log, option_need_has_access_log, "access_log",
      "has no effect without an access log (set access_log)", NULL);
 NEED(own_access_log, option_need_has_own_access_log, "access_log",

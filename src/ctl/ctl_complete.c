@@ -62,6 +62,8 @@ static void ctl_complete_put_values(struct ctl_context *c, enum ctl_value kind)
         ctl_complete_put_rows(c, "/v1/loops", "loops", false);
     if (kind == CTL_VALUE_LISTENER || kind == CTL_VALUE_PAUSABLE)
         ctl_complete_put_rows(c, "/v1/listeners", "listeners", false);
+    if (kind == CTL_VALUE_LIMITS)
+        ctl_complete_put_rows(c, "/v1/limits", "limits", false);
     if (kind == CTL_VALUE_UPSTREAM || kind == CTL_VALUE_PAUSABLE)
         ctl_complete_put_rows(c, "/v1/upstreams", "upstreams", false);
     if (kind == CTL_VALUE_SERVER || kind == CTL_VALUE_GROUP)

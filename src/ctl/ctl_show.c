@@ -27,11 +27,11 @@ static const struct ctl_list_column loop_columns[] = {
 static const struct ctl_list loop_list = {"name", loop_columns, ARRAY_LEN(loop_columns)};
 
 static const struct ctl_list_column listener_columns[] = {
-    {"LISTENER", "name", CTL_LIST_TEXT},        {"SERVICE", "service", CTL_LIST_TEXT},
-    {"UPSTREAM", "upstream", CTL_LIST_TEXT},    {"STATE", "state", CTL_LIST_TEXT},
-    {"SESSIONS", "sessions", CTL_LIST_COUNT},   {"TOTAL", "sessions_total", CTL_LIST_COUNT},
-    {"IN", "bytes_in", CTL_LIST_BYTES},         {"OUT", "bytes_out", CTL_LIST_BYTES},
-    {"ADDRESSES", "addresses", CTL_LIST_WORDS},
+    {"LISTENER", "name", CTL_LIST_TEXT},      {"SERVICE", "service", CTL_LIST_TEXT},
+    {"UPSTREAM", "upstream", CTL_LIST_TEXT},  {"STATE", "state", CTL_LIST_TEXT},
+    {"SESSIONS", "sessions", CTL_LIST_COUNT}, {"TOTAL", "sessions_total", CTL_LIST_COUNT},
+    {"IN", "bytes_in", CTL_LIST_BYTES},       {"OUT", "bytes_out", CTL_LIST_BYTES},
+    {"LIMITS", "limits", CTL_LIST_TEXT},      {"ADDRESSES", "addresses", CTL_LIST_WORDS},
 };
 static const struct ctl_list listener_list = {"name", listener_columns,
                                               ARRAY_LEN(listener_columns)};

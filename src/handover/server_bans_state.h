@@ -1,7 +1,11 @@
 /*
  * handover/server_bans_state: hands bans to the process that replaces this one.
  *
- *   ban LISTENER BLOCK ZONE OFFENCE SINCE UNTIL REFUSED      times in ns of CLOCK_MONOTONIC
+ *   ban OWNER BLOCK ZONE OFFENCE SINCE UNTIL REFUSED [dry]      times in ns of CLOCK_MONOTONIC
+ *   ban_share NAME LISTENER
+ *
+ * OWNER is a listener, or limits:NAME for the listeners of the lines ban_share, which come first.
+ * They keep the bans as in a reload, whatever their `limits` is in the next process.
  */
 #ifndef HANDOVER_SERVER_BANS_STATE_H
 #define HANDOVER_SERVER_BANS_STATE_H
@@ -17,7 +21,7 @@ struct server;
 /*
  * server_bans_state_write(sv, f, since_ns, max):
  * Write a line for each ban that began at ${since_ns} or later. Of more than ${max}, write those
- * with the most time left, and log the number of the others. Returns the number of lines.
+ * with the most time left, and log the number of the others. Returns the number of bans.
  *
  * Thread: main
  */

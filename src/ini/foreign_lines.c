@@ -163,7 +163,7 @@ static const struct foreign_line lines[] = {
     {"option http-keep-alive", NO_HTTP},
     {"limit_conn", "here it is 'max_connections_per_client' in [listen NAME]"},
     {"limit_conn_dry_run", "here it is 'over_limit = log' in [listen NAME]"},
-    {"limit_conn_zone", "none is needed: see 'client_table_size' in [listen NAME]"},
+    {"limit_conn_zone", "here it is [limits NAME], if servers share it, else none is needed"},
     {"rate-limit sessions", "here it is 'connection_rate' in [listen NAME]"},
     {"filter bwlim-in", "here it is 'bandwidth_in' in [listen NAME]"},
     {"filter bwlim-out", "here it is 'bandwidth_out' in [listen NAME]"},

@@ -2,40 +2,21 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/ref.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "limits/acl.h"
-#include "stats/counters_set.h"
-#include "stats/figure.h"
+#include "limits/admission_internal.h"
 
 #define ADMISSION_LOG_NS     (10 * NS_PER_S)
 #define ADMISSION_BAN_LOG_NS (10 * NS_PER_MS) /* a line for each ban, but for floods */
 
-/* Counter and log limits, shared by all generations of a listener. */
-struct admission_history {
-    struct ref references;
-    _Atomic uint64_t denied;
-    struct log_limit denied_limit;
-    struct log_limit refused;
-    struct log_limit uncounted;
-    struct log_limit forgotten;
-    struct log_limit banned;
-    struct log_limit table_full;
-    _Atomic uint64_t bans, refused_banned, offences[BAN_OFFENCES];
-    _Atomic uint64_t offenders_forgotten, bans_forgotten;
-};
-
-struct admission {
-    struct admission_conf conf;
-    struct acl *access;           /* NULL: allow all */
-    struct client_table *clients; /* NULL: no limits */
-    struct ban_table *bans;       /* NULL: no bans */
-    struct admission_history *history;
-};
+static void admission_add(_Atomic uint64_t *counter)
+{
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
 
 static bool admission_is_limited(const struct client_table_conf *conf)
 {
@@ -56,34 +37,52 @@ static int admission_create_history(struct admission *ad, const struct admission
     return 0;
 }
 
-static int admission_create_clients(struct admission *ad, const struct admission *before)
+/* The admission whose tables ${ad} goes on with if they fit; NULL: none. */
+static const struct admission *admission_donor(const struct admission *ad)
+{
+    const struct admission *before = ad->conf.before;
+
+    if (ad->conf.share.name)
+        return ad->conf.share.with;
+    return before && !before->conf.share.name ? before : NULL;
+}
+
+static bool admission_is_dry(const struct admission *ad)
+{
+    return ad->conf.over == QUOTA_OVER_LOG;
+}
+
+static int admission_create_clients(struct admission *ad, const struct admission *donor)
 {
     const struct client_table_conf *conf = &ad->conf.clients;
 
     if (!admission_is_limited(conf))
         return 0;
-    if (!before || !before->clients || !client_table_fits(before->clients, conf))
+    if (!donor || !donor->clients || !client_table_fits(donor->clients, conf))
         return client_table_create(&ad->clients, conf);
-    ad->clients = client_table_hold(before->clients);
+    ad->clients = client_table_hold(donor->clients);
     return 0;
 }
 
 static struct ban_table_conf admission_ban_conf(const struct admission *ad)
 {
-    return (struct ban_table_conf){.max_clients = ad->conf.clients.max_clients,
-                                   .name = ad->conf.clients.name,
-                                   .ban = ad->conf.ban};
+    struct ban_table_conf conf = {.max_clients = ad->conf.clients.max_clients,
+                                  .name = ad->conf.clients.name,
+                                  .ban = ad->conf.ban};
+
+    conf.ban.is_dry = admission_is_dry(ad);
+    return conf;
 }
 
-static int admission_create_bans(struct admission *ad, const struct admission *before)
+static int admission_create_bans(struct admission *ad, const struct admission *donor)
 {
     const struct ban_table_conf conf = admission_ban_conf(ad);
 
     if (conf.ban.offences == 0)
         return 0;
-    if (!before || !before->bans || !ban_table_fits(before->bans, &conf))
+    if (!donor || !donor->bans || !ban_table_fits(donor->bans, &conf))
         return ban_table_create(&ad->bans, &conf);
-    ad->bans = ban_table_hold(before->bans);
+    ad->bans = ban_table_hold(donor->bans);
     return 0;
 }
 
@@ -99,9 +98,9 @@ int admission_create(struct admission **out, const struct admission_conf *conf)
     if (rc == 0 && conf->access)
         rc = acl_create(&ad->access, conf->access);
     if (rc == 0)
-        rc = admission_create_clients(ad, conf->before);
+        rc = admission_create_clients(ad, admission_donor(ad));
     if (rc == 0)
-        rc = admission_create_bans(ad, conf->before);
+        rc = admission_create_bans(ad, admission_donor(ad));
     if (rc < 0) {
         admission_destroy(ad);
         return rc;
@@ -112,6 +111,9 @@ int admission_create(struct admission **out, const struct admission_conf *conf)
 
 static void admission_log_losses(struct admission *ad, const struct ban_losses *lost)
 {
+    if (lost->dry > 0)
+        log_notice("listen %s: %u bans ended: they are of the dry run", ad->conf.listener,
+                   lost->dry);
     if (lost->prefix > 0)
         log_notice("listen %s: %u bans ended: they are of another client_prefix_v4 or "
                    "client_prefix_v6",
@@ -123,33 +125,37 @@ static void admission_log_losses(struct admission *ad, const struct ban_losses *
     atomic_fetch_add_explicit(&ad->history->bans_forgotten, lost->full, memory_order_relaxed);
 }
 
-static void admission_begin_bans(struct admission *ad, const struct admission *before,
-                                 int64_t now_ns)
+/* Listeners that share tables may have had the same table before, too: it is copied once. */
+static void admission_copy_bans(struct admission *ad, const struct admission *from, int64_t now_ns)
 {
+    const struct admission_share *share = &ad->conf.share;
+    struct admission *first = share->name && !share->is_first ? share->with : ad;
     struct ban_losses lost = {.ended = 0};
 
-    if (!before || !before->bans || !ad->bans)
+    if (!from || !from->bans || from->bans == ad->bans || from->bans == first->copied)
         return;
-    if (before->bans == ad->bans) {
-        ban_table_set(ad->bans, &ad->conf.ban);
-        return;
-    }
-    ban_table_copy(ad->bans, before->bans, now_ns, &lost);
+    first->copied = from->bans;
+    ban_table_copy(ad->bans, from->bans, now_ns, &lost);
     admission_log_losses(ad, &lost);
+}
+
+static void admission_begin_bans(struct admission *ad, int64_t now_ns)
+{
+    const struct ban_table_conf conf = admission_ban_conf(ad);
+    struct ban_losses lost = {.dry = ban_table_set(ad->bans, &conf.ban)};
+
+    admission_log_losses(ad, &lost);
+    admission_copy_bans(ad, ad->conf.share.with, now_ns);
+    admission_copy_bans(ad, ad->conf.before, now_ns);
 }
 
 void admission_begin(struct admission *ad, int64_t now_ns)
 {
-    const struct admission *before = ad->conf.before;
-
-    ad->conf.before = NULL;
-    admission_begin_bans(ad, before, now_ns);
-    if (!before || !before->clients || !ad->clients)
-        return;
-    if (before->clients == ad->clients)
+    if (ad->clients)
         client_table_set(ad->clients, &ad->conf.clients.each, now_ns);
-    else
-        client_table_continue(ad->clients, before->clients);
+    if (ad->bans)
+        admission_begin_bans(ad, now_ns);
+    ad->conf.before = ad->conf.share.with = NULL;
 }
 
 void admission_carry_over(struct admission *ad, struct admission_ticket *ticket,
@@ -158,14 +164,12 @@ void admission_carry_over(struct admission *ad, struct admission_ticket *ticket,
     if (ticket->of == ad->clients)
         return;
     admission_leave(ticket);
-    if (ad->clients)
-        *ticket = (struct admission_ticket){
-            .of = ad->clients, .client = client_table_count(ad->clients, client, clock_now_ns())};
-}
-
-static bool admission_is_dry(const struct admission *ad)
-{
-    return ad->conf.over == QUOTA_OVER_LOG;
+    if (!ad->clients)
+        return;
+    *ticket = (struct admission_ticket){
+        .of = ad->clients, .client = client_table_count(ad->clients, client, clock_now_ns())};
+    if (!ticket->client && !address_is_unix(client))
+        admission_add(&ad->history->clients_uncounted);
 }
 
 static void admission_log_refused(struct admission *ad, const struct address *client,
@@ -212,25 +216,30 @@ static bool admission_count(struct admission *ad, struct client **out, const str
     enum client_table_answer answer =
         client_table_enter(ad->clients, client, clock_now_ns(), out, &forgot);
 
-    if (forgot)
+    if (forgot) {
+        admission_add(&ad->history->clients_forgotten);
         admission_log_forgotten(ad);
-    if (answer != CLIENT_TABLE_IN)
+    }
+    if (answer != CLIENT_TABLE_IN) {
+        admission_add(&ad->history->refused_clients[answer]);
         admission_log_refused(ad, client, answer);
-    else if (!*out && !address_is_unix(client))
+    } else if (!*out && !address_is_unix(client)) {
+        admission_add(&ad->history->clients_uncounted);
         admission_log_uncounted(ad);
+    }
     return answer == CLIENT_TABLE_IN;
 }
 
 /* ---- bans ---- */
 
+const char *admission_shared(const struct admission *ad)
+{
+    return ad->conf.share.name;
+}
+
 struct ban_table *admission_bans(const struct admission *ad)
 {
     return ad->bans;
-}
-
-static void admission_add(_Atomic uint64_t *counter)
-{
-    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
 static bool admission_is_exempt(const struct admission *ad, const struct address *client)
@@ -263,9 +272,11 @@ static void admission_log_ban(struct admission *ad, const struct ban *ban)
 
     if (log_allowed(&ad->history->banned, ADMISSION_BAN_LOG_NS, &suppressed))
         log_event_again(LOG_LISTENER, LOG_LEVEL_WARNING,
-                        "listen %s: client %s: banned for %" PRId64 " s%s: offences: %u, the last: "
-                        "%s%s",
+                        "listen %s: client %s: banned for %" PRId64 " s%s%s%s: offences: %u, the "
+                        "last: %s%s",
                         ad->conf.listener, ban_text(ban, text), for_s,
+                        ad->conf.share.name ? " at all listeners with limits = " : "",
+                        ad->conf.share.name ? ad->conf.share.name : "",
                         admission_is_dry(ad) ? ", but served, as over_limit = log" : "",
                         ad->conf.ban.offences, ban_offence_word(ban->offence),
                         LOG_SUPPRESSED(suppressed));
@@ -343,87 +354,6 @@ void admission_leave(struct admission_ticket *ticket)
     if (ticket->of)
         client_table_leave(ticket->of, ticket->client);
     *ticket = (struct admission_ticket){0};
-}
-
-static const struct figure admission_rules_rows[] = {
-    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, denied, "denied",
-                "Clients that deny, allow, access_rules or a route turned away."),
-};
-
-static const struct figure_table admission_rules_table = {
-    FIGURE_LIVE_TABLE(0, admission_rules_rows)};
-
-struct admission_bans_view {
-    unsigned clients_banned;
-};
-
-static const struct figure admission_bans_rows[] = {
-    FIGURE_OF(struct admission_bans_view, GAUGE, NUMBER, clients_banned, "Bans in force."),
-    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, bans, "bans", "Bans begun."),
-    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, refused_banned, "refused_banned",
-                "Connections of banned clients that were refused."),
-    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, offences[BAN_OFFENCE_LIMIT],
-                "offences_limit", "Offences: above a limit per client."),
-    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, offences[BAN_OFFENCE_DENIED],
-                "offences_denied", "Offences: denied by an access rule or a route."),
-    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, offences[BAN_OFFENCE_HEADER],
-                "offences_proxy_header", "Offences: not a trusted proxy."),
-    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, offences[BAN_OFFENCE_HELLO],
-                "offences_hello", "Offences: no ClientHello, or a broken one."),
-    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, offences[BAN_OFFENCE_TLS],
-                "offences_tls", "Offences: a failed TLS handshake."),
-    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, offenders_forgotten,
-                "offenders_forgotten",
-                "Clients removed from the full table before their offences expired."),
-    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, bans_forgotten, "bans_forgotten",
-                "Bans ended before their time, as the table was full."),
-};
-
-static const struct figure_table admission_bans_table = {
-    FIGURE_LIVE_TABLE(sizeof(struct admission_bans_view), admission_bans_rows)};
-
-void admission_add_counters(const struct admission *ad, struct counters_set *set)
-{
-    counters_set_add_table(set, &admission_rules_table, ad->history);
-    counters_set_add_table(set, &admission_bans_table, ad->history);
-    if (ad->clients)
-        client_table_add_counters(ad->clients, set);
-}
-
-static const struct figure admission_clients_rows[] = {
-    FIGURE_ROW(struct client_table_view, clients, "clients_known", FIGURE_GAUGE, FIGURE_NUMBER, 0,
-               "Client addresses in the table."),
-    FIGURE_ROW(struct client_table_view, refused[CLIENT_TABLE_TOO_MANY],
-               "over_max_connections_per_client", FIGURE_COUNTER, FIGURE_NUMBER, 0,
-               "Clients above max_connections_per_client."),
-    FIGURE_ROW(struct client_table_view, refused[CLIENT_TABLE_TOO_FAST],
-               "over_connection_rate_per_client", FIGURE_COUNTER, FIGURE_NUMBER, 0,
-               "Clients above connection_rate_per_client."),
-    FIGURE_OF(struct client_table_view, COUNTER, NUMBER, uncounted,
-              "Connections without a limit of their own, as the table was full."),
-    FIGURE_OF(struct client_table_view, COUNTER, NUMBER, forgotten,
-              "Clients removed from the full table before their rate allowed a connection."),
-};
-
-static const struct figure_table admission_clients_table = {
-    FIGURE_TABLE(struct client_table_view, admission_clients_rows)};
-
-void admission_figures(const struct admission *ad, const struct figure_object *object,
-                       struct figure_visitor *v)
-{
-    struct client_table_view clients;
-    struct admission_bans_view bans;
-
-    if (ad->access || atomic_load_explicit(&ad->history->denied, memory_order_relaxed) > 0)
-        figure_show_live(v, &admission_rules_table, object, NULL, ad->history);
-    if (ad->bans) {
-        bans.clients_banned = ban_table_bans(ad->bans, clock_now_ns());
-        figure_show_live(v, &admission_bans_table, object, &bans, ad->history);
-    }
-    if (!ad->clients)
-        return;
-    client_table_read(ad->clients, &clients);
-    figure_show(v, &admission_clients_table, object, &clients);
 }
 
 void admission_destroy(struct admission *ad)

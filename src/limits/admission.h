@@ -34,6 +34,13 @@ struct admission_ticket {
     struct client *client; /* NULL: not counted */
 };
 
+/* A [limits NAME], of listeners that share its tables. */
+struct admission_share {
+    const char *name;       /* must outlive the admission; NULL: none */
+    struct admission *with; /* the first's, else one that has the tables before; NULL: none */
+    bool is_first;          /* of the listeners in the configuration: shows the tables */
+};
+
 struct admission_conf {
     const char *listener;          /* for logs; must outlive the admission */
     const struct acl_conf *access; /* NULL: allow all; see acl_create() */
@@ -43,13 +50,14 @@ struct admission_conf {
     const struct cidr_list *exempt;  /* clients that are never banned */
     const struct cidr_list *proxies; /* nor these: proxies of other clients; NULL: none */
     enum quota_over over;            /* QUOTA_OVER_WAIT resets: the client is already accepted */
-    const struct admission *before;  /* the admission that this one replaces; NULL: none */
+    struct admission_share share;
+    const struct admission *before; /* the admission that this one replaces; NULL: none */
 };
 
 /*
  * admission_create(out, conf):
- * Create the access control of a listener. It shares the counters of conf->before, and its tables
- * if only the limits differ.
+ * Create the access control of a listener. It shares the counters of conf->before and, if only the
+ * limits differ, its tables, or those of share.with.
  *
  * Owns:   ${conf} is copied
  * Errors: 0; as acl_create(), client_table_create() and ban_table_create()
@@ -58,8 +66,8 @@ int admission_create(struct admission **out, const struct admission_conf *conf) 
 
 /*
  * admission_begin(ad, now_ns):
- * Replace conf->before: set the limits of shared tables, or copy the old client table's counters
- * and the old bans.
+ * Replace conf->before: set the limits of the tables, and copy the bans of the tables before.
+ * The first of listeners that share tables must be the first to begin.
  *
  * Thread: any, one at a time
  */
@@ -88,6 +96,9 @@ void admission_offend(struct admission *ad, const struct address *client, enum b
 /* admission_bans(ad): the table of bans, which lives as long as ${ad}; NULL: none. */
 struct ban_table *admission_bans(const struct admission *ad);
 
+/* admission_shared(ad): return the name of the [limits NAME] that has the tables; NULL: none. */
+const char *admission_shared(const struct admission *ad);
+
 /*
  * admission_enter(ad, ticket, client, reason):
  * Decide whether to serve ${client}. ADMISSION_ADMIT fills ${ticket}, which must be empty. A
@@ -112,11 +123,13 @@ void admission_leave(struct admission_ticket *ticket);
 void admission_add_counters(const struct admission *ad, struct counters_set *set);
 
 /*
- * admission_figures(ad, object, v):
- * Show the counters of the ACL and the per-client limits. ${object} is the listener.
+ * admission_figures(ad, object, v) / admission_figures_shared(ad, v):
+ * Show the figures of the ACL, the per-client limits and bans; ${object} is the listener / those of
+ * tables that listeners share, once for all of them.
  */
 void admission_figures(const struct admission *ad, const struct figure_object *object,
                        struct figure_visitor *v);
+void admission_figures_shared(const struct admission *ad, struct figure_visitor *v);
 
 /* admission_destroy(ad): free ${ad} or NULL. Thread: any, when no thread uses ${ad} */
 void admission_destroy(struct admission *ad);

@@ -16,6 +16,7 @@
 /* Ban a client for `ban_ns` after `offences` within `window_ns`. */
 struct ban_conf {
     unsigned offences; /* 0: no bans */
+    bool is_dry;       /* a dry run: bans are counted, and refuse no client */
     int64_t window_ns;
     int64_t ban_ns;
 };
@@ -36,12 +37,14 @@ struct ban {
     enum ban_offence offence; /* the last one */
     int64_t since_ns, until_ns;
     uint64_t refused; /* connections since */
+    bool is_dry;      /* begun in a dry run, and ends with it */
 };
 
 /* Bans that a table did not take, or ended for others. */
 struct ban_losses {
     unsigned ended;  /* before */
     unsigned prefix; /* of another length than the table has */
+    unsigned dry;    /* of a dry run, and the table is not */
     unsigned full;   /* the table has no space for them: they end first */
 };
 

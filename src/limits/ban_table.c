@@ -182,7 +182,8 @@ struct ban ban_table_ban(const struct ban_table *t, const struct ban_table_entry
                         .offence = e->offence,
                         .since_ns = e->since_ns,
                         .until_ns = e->until_ns,
-                        .refused = e->refused};
+                        .refused = e->refused,
+                        .is_dry = e->is_dry};
 }
 
 /* ---- for all ---- */
@@ -224,6 +225,7 @@ static void ban_table_judge(struct ban_table *t, const struct client_name *name,
     if (out->is_banned) {
         if (ban_table_is_full(t))
             ban_table_evict(t, now_ns);
+        e->is_dry = t->conf.ban.is_dry;
         ban_table_begin(t, e, now_ns, now_ns + t->conf.ban.ban_ns);
         out->ban = ban_table_ban(t, e);
     } else {
@@ -260,17 +262,37 @@ bool ban_table_fits(const struct ban_table *t, const struct ban_table_conf *conf
            t->conf.name.prefix_v6 == conf->name.prefix_v6;
 }
 
-/* With another window the counts are of other times: forget them. */
-void ban_table_set(struct ban_table *t, const struct ban_conf *ban)
+/* Forget all offences, and end the bans of the dry run if ${dry_run_ends}; return their number. */
+static unsigned ban_table_forget(struct ban_table *t, bool dry_run_ends)
 {
-    lock_take(&t->lock);
-    if (ban->window_ns != t->conf.ban.window_ns)
-        for (uint32_t place = 1; place <= t->n; place++) {
-            ban_table_at(t, place)->part = 0;
-            memset(ban_table_at(t, place)->counts, 0, sizeof(ban_table_at(t, place)->counts));
+    unsigned ended = 0;
+
+    for (uint32_t place = 1; place <= t->n; place++) {
+        struct ban_table_entry *e = ban_table_at(t, place);
+
+        if (dry_run_ends && e->until_ns > 0 && e->is_dry) {
+            ban_table_end(t, e);
+            ended++;
         }
+        e->part = 0;
+        memset(e->counts, 0, sizeof(e->counts));
+    }
+    return ended;
+}
+
+/* With another window the counts are of other times, and those of a dry run harm nobody. */
+unsigned ban_table_set(struct ban_table *t, const struct ban_conf *ban)
+{
+    bool dry_run_ends;
+    unsigned ended = 0;
+
+    lock_take(&t->lock);
+    dry_run_ends = t->conf.ban.is_dry && !ban->is_dry;
+    if (dry_run_ends || ban->window_ns != t->conf.ban.window_ns)
+        ended = ban_table_forget(t, dry_run_ends);
     t->conf.ban = *ban;
     lock_release(&t->lock);
+    return ended;
 }
 
 int ban_table_create(struct ban_table **out, const struct ban_table_conf *conf)

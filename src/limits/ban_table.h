@@ -58,10 +58,11 @@ int ban_table_create(struct ban_table **out, const struct ban_table_conf *conf) 
 /*
  * ban_table_fits(t, conf) / ban_table_set(t, ban):
  * Does ${conf} differ from that of ${t} only in the member `ban`? / Count by ${ban} from now on;
- * running bans stay as they are.
+ * running bans stay as they are, but the end of a dry run ends its bans and forgets its offences.
+ * Returns the number of bans that ended.
  */
 bool ban_table_fits(const struct ban_table *t, const struct ban_table_conf *conf);
-void ban_table_set(struct ban_table *t, const struct ban_conf *ban);
+unsigned ban_table_set(struct ban_table *t, const struct ban_conf *ban);
 
 /* ban_table_has_bans(t): is any ban in force, as far as this thread knows? */
 bool ban_table_has_bans(const struct ban_table *t);
@@ -76,7 +77,7 @@ void ban_table_offend(struct ban_table *t, const struct address *a, enum ban_off
 /*
  * ban_table_add(t, list, n, now_ns, lost) / ban_table_copy(t, from, now_ns, lost):
  * Add the ${n} bans in ${list} / the bans of ${from}, and count in ${lost} those that ${t} has not.
- * A ban of a client whose ban in ${t} ends later is not needed.
+ * A ban of a client whose ban in ${t} ends later is not needed, but a real one replaces a dry one.
  */
 void ban_table_add(struct ban_table *t, const struct ban *list, unsigned n, int64_t now_ns,
                    struct ban_losses *lost);

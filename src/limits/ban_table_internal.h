@@ -24,6 +24,7 @@ struct ban_table_entry {
     struct list link; /* unless banned */
     uint16_t counts[BAN_TABLE_PARTS];
     uint8_t offence; /* enum ban_offence, the last one */
+    bool is_dry;     /* of the ban */
 };
 
 _Static_assert(BAN_OFFENCES_MAX < UINT16_MAX, "counts[]");

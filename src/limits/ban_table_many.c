@@ -23,6 +23,15 @@ static int64_t ban_table_first_ends_ns(const struct ban_table *t)
     return ((const struct ban_table_entry *)heap_first(&t->bans))->until_ns;
 }
 
+/* Does the ban of ${e} make ${ban} needless? A real one does not end with the dry run. */
+static bool ban_table_outlasts(const struct ban_table_entry *e, const struct ban *ban,
+                               int64_t now_ns)
+{
+    if (e->until_ns <= now_ns)
+        return false;
+    return e->is_dry == ban->is_dry ? e->until_ns > ban->until_ns : ban->is_dry;
+}
+
 /* Add ${ban}, which is in force. */
 static void ban_table_add_one(struct ban_table *t, const struct ban *ban, int64_t now_ns,
                               struct ban_losses *lost)
@@ -32,7 +41,7 @@ static void ban_table_add_one(struct ban_table *t, const struct ban *ban, int64_
 
     client_name_of_block(&name, &ban->block, ban->zone, &t->key);
     e = ban_table_find(t, &name);
-    if (e && e->until_ns > ban->until_ns)
+    if (e && ban_table_outlasts(e, ban, now_ns))
         return;
     if (e && e->until_ns > 0)
         ban_table_end(t, e);
@@ -44,6 +53,7 @@ static void ban_table_add_one(struct ban_table *t, const struct ban *ban, int64_
     if (!e)
         return;
     e->offence = (uint8_t)ban->offence;
+    e->is_dry = ban->is_dry;
     ban_table_begin(t, e, ban->since_ns, ban->until_ns);
     e->refused = ban->refused;
 }
@@ -54,10 +64,12 @@ void ban_table_add(struct ban_table *t, const struct ban *list, unsigned n, int6
     lock_take(&t->lock);
     for (unsigned i = 0; i < n; i++) {
         bool has_ended = list[i].until_ns <= now_ns, knows = ban_table_knows(t, &list[i]);
+        bool is_wanted = !list[i].is_dry || t->conf.ban.is_dry;
 
         lost->ended += has_ended;
         lost->prefix += !has_ended && !knows;
-        if (!has_ended && knows)
+        lost->dry += !has_ended && knows && !is_wanted;
+        if (!has_ended && knows && is_wanted)
             ban_table_add_one(t, &list[i], now_ns, lost);
     }
     lock_release(&t->lock);

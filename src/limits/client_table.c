@@ -2,7 +2,6 @@
 #include "limits/client_table.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,6 @@
 #include "base/hash.h"
 #include "engine/lock.h"
 #include "net/address.h"
-#include "stats/counters_set.h"
 
 struct client {
     struct client_name name;
@@ -33,14 +31,7 @@ struct client_table {
     uint32_t chain_mask;
     uint32_t newest, oldest;
     bool forgot; /* the last eviction was too early */
-    /* Atomic since client_table_add_counters() hands them out. */
-    _Atomic uint64_t refused[CLIENT_TABLE_ANSWERS], uncounted, forgotten;
 };
-
-static void client_table_add(_Atomic uint64_t *counter, uint64_t n)
-{
-    atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
-}
 
 static struct client *client_table_at(const struct client_table *t, uint32_t place)
 {
@@ -105,7 +96,6 @@ static struct client *client_table_evict(struct client_table *t, int64_t now_ns)
         return NULL;
     c = client_table_at(t, t->oldest);
     t->forgot = token_bucket_wait_ns(&c->bucket, rate, rate->burst, now_ns) > 0;
-    client_table_add(&t->forgotten, t->forgot);
     client_table_keep(t, c);
     client_table_unchain(t, c);
     return c;
@@ -162,12 +152,8 @@ enum client_table_answer client_table_enter(struct client_table *t, const struct
         answer = client_table_ask(&t->conf.each, c, now_ns);
         if (answer == CLIENT_TABLE_IN)
             c->open++;
-        else
-            client_table_add(&t->refused[answer], 1);
         if (c->open == 0)
             client_table_lru_add(t, c);
-    } else {
-        client_table_add(&t->uncounted, 1);
     }
     *forgot = t->forgot;
     lock_release(&t->lock);
@@ -186,8 +172,6 @@ struct client *client_table_count(struct client_table *t, const struct address *
     c = client_table_get(t, &who, now_ns);
     if (c)
         c->open++;
-    else
-        client_table_add(&t->uncounted, 1);
     lock_release(&t->lock);
     return c;
 }
@@ -199,13 +183,21 @@ bool client_table_fits(const struct client_table *t, const struct client_table_c
            t->conf.name.prefix_v6 == conf->name.prefix_v6;
 }
 
-/* Holds the lock for some milliseconds with a million clients. */
+static bool client_table_same_rate(const struct token_bucket_conf *a,
+                                   const struct token_bucket_conf *b)
+{
+    return a->tokens == b->tokens && a->period_ns == b->period_ns && a->burst == b->burst;
+}
+
+/* Holds the lock for some milliseconds with a million clients and another rate. */
 void client_table_set(struct client_table *t, const struct quota_conf *each, int64_t now_ns)
 {
+    const struct token_bucket_conf *rate = &t->conf.each.rate;
+
     lock_take(&t->lock);
-    for (uint32_t place = 1; place <= t->n; place++)
-        token_bucket_convert(&client_table_at(t, place)->bucket, &t->conf.each.rate, &each->rate,
-                             now_ns);
+    if (!client_table_same_rate(rate, &each->rate))
+        for (uint32_t place = 1; place <= t->n; place++)
+            token_bucket_convert(&client_table_at(t, place)->bucket, rate, &each->rate, now_ns);
     t->conf.each = *each;
     lock_release(&t->lock);
 }
@@ -221,37 +213,14 @@ void client_table_leave(struct client_table *t, struct client *c)
     lock_release(&t->lock);
 }
 
-static uint64_t client_table_value(const _Atomic uint64_t *counter)
+unsigned client_table_clients(struct client_table *t)
 {
-    return atomic_load_explicit(counter, memory_order_relaxed);
-}
+    unsigned n;
 
-void client_table_read(struct client_table *t, struct client_table_view *out)
-{
     lock_take(&t->lock);
-    out->clients = t->n;
-    for (unsigned i = 0; i < CLIENT_TABLE_ANSWERS; i++)
-        out->refused[i] = client_table_value(&t->refused[i]);
-    out->uncounted = client_table_value(&t->uncounted);
-    out->forgotten = client_table_value(&t->forgotten);
+    n = t->n;
     lock_release(&t->lock);
-}
-
-void client_table_add_counters(struct client_table *t, struct counters_set *set)
-{
-    counters_set_add(set, "clients_too_many", &t->refused[CLIENT_TABLE_TOO_MANY]);
-    counters_set_add(set, "clients_too_fast", &t->refused[CLIENT_TABLE_TOO_FAST]);
-    counters_set_add(set, "clients_uncounted", &t->uncounted);
-    counters_set_add(set, "clients_forgotten", &t->forgotten);
-}
-
-void client_table_continue(struct client_table *t, struct client_table *from)
-{
-    struct counters_set to = {.n = 0}, of = {.n = 0};
-
-    client_table_add_counters(t, &to);
-    client_table_add_counters(from, &of);
-    counters_set_merge(&to, &of);
+    return n;
 }
 
 int client_table_create(struct client_table **out, const struct client_table_conf *conf)

@@ -27,7 +27,6 @@
 struct address;
 struct client;
 struct client_table;
-struct counters_set;
 
 struct client_table_conf {
     unsigned max_clients;
@@ -40,13 +39,6 @@ enum client_table_answer {
     CLIENT_TABLE_TOO_MANY,
     CLIENT_TABLE_TOO_FAST,
     CLIENT_TABLE_ANSWERS
-};
-
-struct client_table_view {
-    uint64_t clients; /* entries in use */
-    uint64_t refused[CLIENT_TABLE_ANSWERS];
-    uint64_t uncounted; /* connections admitted without an entry */
-    uint64_t forgotten; /* clients evicted before their bucket was full */
 };
 
 /*
@@ -84,20 +76,8 @@ enum client_table_answer client_table_enter(struct client_table *t, const struct
 /* client_table_leave(t, c): count out a connection of ${c}, which may be NULL. */
 void client_table_leave(struct client_table *t, struct client *c);
 
-/*
- * client_table_read(t, out) / client_table_continue(t, from):
- * Copy the counters of ${t} to ${out} / those of ${from} to ${t}.
- */
-void client_table_read(struct client_table *t, struct client_table_view *out);
-void client_table_continue(struct client_table *t, struct client_table *from);
-
-/*
- * client_table_add_counters(t, set):
- * Add the counters to ${set}, so that another process can continue them.
- *
- * Thread: any; ${t} must outlive ${set}
- */
-void client_table_add_counters(struct client_table *t, struct counters_set *set);
+/* client_table_clients(t): number of entries in use. */
+unsigned client_table_clients(struct client_table *t);
 
 /*
  * client_table_hold(t) / client_table_release(t):

@@ -68,6 +68,14 @@ struct listener_tls_conf {
     int64_t handshake_timeout_ns;
 };
 
+/* A [limits NAME]: limits per client and bans that listeners share. */
+struct limits_conf {
+    struct client_table_conf clients;
+    struct ban_conf ban;
+    struct cidr_list ban_exempt;
+    enum quota_over over_limit;
+};
+
 struct listener_conf {
     /* holds what the pointers below refer to; NULL: static data. See arena_hold() */
     struct arena *memory;
@@ -93,9 +101,11 @@ struct listener_conf {
     enum admission_verdict on_deny;
     struct session_conf session;
     struct quota_conf quota;
+    const char *limits; /* the [limits NAME] that has the next four; NULL: they are its own */
     struct client_table_conf clients; /* limits per client */
     struct ban_conf ban;
     struct cidr_list ban_exempt; /* clients that are never banned */
+    enum quota_over over_shared; /* as over_limit, for the three before; used with `limits` */
     enum quota_over over_limit;
     struct throttle_conf bandwidth;
 };

@@ -23,7 +23,8 @@ static struct listener_generation *listener_generation_current(const struct list
 }
 
 static int listener_generation_create_admission(struct listener_generation *gen,
-                                                const struct listener_generation *before)
+                                                const struct listener_generation *before,
+                                                const struct admission_share *share)
 {
     struct admission_conf conf = {.listener = gen->listener->name,
                                   .access = &gen->conf.access,
@@ -31,7 +32,9 @@ static int listener_generation_create_admission(struct listener_generation *gen,
                                   .clients = gen->conf.clients,
                                   .ban = gen->conf.ban,
                                   .exempt = &gen->conf.ban_exempt,
-                                  .over = gen->conf.over_limit,
+                                  .over =
+                                      share->name ? gen->conf.over_shared : gen->conf.over_limit,
+                                  .share = *share,
                                   .before = before ? before->admission : NULL};
 
     if (gen->conf.accept_proxy.mode != PROXY_PROTOCOL_OFF)
@@ -157,6 +160,7 @@ static void listener_generation_init_service(struct listener_generation *gen,
 
 int listener_generation_create(struct listener_generation **out, struct listener *ls,
                                const struct listener_conf *conf,
+                               const struct admission_share *share,
                                const struct listener_generation_from *from)
 {
     const struct listeners_sources *src = from->sources;
@@ -176,7 +180,7 @@ int listener_generation_create(struct listener_generation **out, struct listener
     gen->mirror.buffer_bytes = conf->mirror_buffer_bytes;
     if (conf->mirror)
         gen->mirror.upstream = upstream_hold(src->upstream(src->cookie, conf->mirror));
-    rc = listener_generation_create_admission(gen, before);
+    rc = listener_generation_create_admission(gen, before, share);
     if (rc == 0)
         rc = listener_generation_create_mirror(gen, before);
     if (rc == 0)
@@ -255,13 +259,14 @@ void listener_generation_counters(const struct listener_generation *gen, struct 
 }
 
 struct listener_generation_view {
-    const char *service, *upstream, *state;
+    const char *service, *upstream, *limits, *state;
     struct figure_addresses addresses;
 };
 
 static const struct figure listener_generation_rows[] = {
     FIGURE_OF(struct listener_generation_view, TEXT, NUMBER, service, "Service: echo or proxy."),
     FIGURE_OF(struct listener_generation_view, TEXT, NUMBER, upstream, "Upstream of a proxy."),
+    FIGURE_OF(struct listener_generation_view, TEXT, NUMBER, limits, "Limits that it shares."),
     FIGURE_OF(struct listener_generation_view, TEXT, NUMBER, addresses, "Addresses."),
     FIGURE_OF(struct listener_generation_view, STATE, NUMBER, state, "State of the listener."),
     FIGURE_LIVE(struct listener, GAUGE, NUMBER, quota.max_connections, "max_connections",
@@ -279,6 +284,7 @@ void listener_generation_figures(const struct listener_generation *gen, struct f
     const struct listener_generation_view view = {
         .service = gen->conf.service == LISTENER_ECHO ? "echo" : "proxy",
         .upstream = gen->conf.upstream,
+        .limits = gen->conf.limits,
         .addresses = {.list = gen->conf.addresses, .n = gen->conf.n_addresses},
         .state = hold_is_closed(&ls->hold) ? "paused" : "accepting"};
 
@@ -292,6 +298,7 @@ void listener_generation_figures(const struct listener_generation *gen, struct f
     if (gen->plan)
         pipeline_template_figures(gen->plan, &object, v);
     figure_show_live(v, &listener_generation_waits_table, &object, NULL, ls);
+    admission_figures_shared(gen->admission, v);
 }
 
 struct listener_generation *listener_generation_hold(struct listener_generation *gen)

@@ -58,8 +58,8 @@ struct listener_generation_from {
 };
 
 /*
- * listener_generation_create(out, ls, conf, from):
- * Create the next generation of ${ls}.
+ * listener_generation_create(out, ls, conf, share, from):
+ * Create the next generation of ${ls}. The name in ${share} is that of ${conf}.
  *
  * Thread: control loop, or main before start
  * Owns:   the caller has a reference to ${out}, which copies ${conf} and holds its memory; executor
@@ -68,6 +68,7 @@ struct listener_generation_from {
  */
 int listener_generation_create(struct listener_generation **out, struct listener *ls,
                                const struct listener_conf *conf,
+                               const struct admission_share *share,
                                const struct listener_generation_from *from) NODISCARD;
 
 /*

@@ -33,6 +33,7 @@ static int listeners_prepare_listener(struct listeners_change *change,
     struct listeners *ls = change->listeners;
     struct listeners_change_item *item = &change->items[change->n];
     struct listener *known = listeners_find(ls, conf->name);
+    const struct admission_share share = listeners_limits_share(change, conf->limits);
     int rc = 0;
 
     if (known)
@@ -43,7 +44,7 @@ static int listeners_prepare_listener(struct listeners_change *change,
         return rc;
     change->list[change->n] = item->listener;
     change->n++;
-    return listener_generation_create(&item->generation, item->listener, conf, from);
+    return listener_generation_create(&item->generation, item->listener, conf, &share, from);
 }
 
 static int listeners_intern(struct listeners *ls, struct listeners_address **out,

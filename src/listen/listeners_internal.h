@@ -27,6 +27,7 @@
 #include "base/list.h"
 #include "engine/lock.h"
 #include "engine/timer.h"
+#include "limits/admission.h"
 #include "listen/listeners.h"
 #include "net/address.h"
 #include "net/sock.h"
@@ -94,6 +95,16 @@ struct listeners_change {
  */
 void listeners_refuse(const struct listeners_change *change, const char *format, ...)
     PRINTF_LIKE(2, 3);
+
+/*
+ * listeners_limits_share(change, limits):
+ * What the next listener of ${change} shares, by [limits ${limits}], with those before it, else
+ * with the current ones. NULL: nothing.
+ *
+ * Thread: as listeners_prepare()
+ */
+struct admission_share listeners_limits_share(const struct listeners_change *change,
+                                              const char *limits);
 
 /* listeners_want(la, gen): number of sockets that ${gen} wants for ${la}. */
 unsigned listeners_want(const struct listeners_address *la, const struct listener_generation *gen);

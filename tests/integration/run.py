@@ -43,7 +43,7 @@ ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "defaults", "
          "spare_limits",
          "names", "names_addresses", "moves", "zones", "resolvers", "sockets", "socket_options", "socket_sources", "socket_namespaces",
          "programs", "timeouts", "ends", "reasons", "limits",
-         "limits_clients", "bans", "bandwidth", "server_words", "agent", "overload", "access", "proxyproto", "proxyproto_servers", "proxyproto_trust",
+         "limits_clients", "limits_shared", "bans", "bandwidth", "server_words", "agent", "overload", "access", "proxyproto", "proxyproto_servers", "proxyproto_trust",
          "route", "route_conditions", "route_after", "told", "pipeline", "faults", "mirror", "pause", "pause_servers", "stop", "reload",
          "reload_refused", "reload_listeners", "reload_servers", "reload_tls", "watch", "upgrade", "upgrade_fails",
          "upgrade_old", "admin", "admin_requests", "admin_actions", "history", "history_upgrade", "page", "page_history", "metrics", "metrics_prometheus",

@@ -10,6 +10,7 @@ from support import net
 from support.admin import get, post, section
 from support.case import check, check_equal, test
 from support.chain import Chain
+from support.daemon import alive
 from support.crowd import echo
 from support.proxy_lines import v2
 from support.tls_listeners import certificate_of, tls_echo
@@ -112,7 +113,8 @@ def ban_stays_over_reload_and_upgrade(t):
         reload(config + "client_table_size = 100\n")
         check_equal(len(bans(admin)), 1, "bans in a table of another size")
         offend(address, 1)
-        chain.upgrade()
+        old = chain.upgrade()
+        t.eventually(lambda: not alive(old), "the old process, which still accepts at first, has ended")
         offend(address, 1)
         after, = bans(admin)
         check_equal(after["refused"], before["refused"] + 2, "refused connections")
@@ -143,7 +145,7 @@ def reload_without_ban_ends_bans(t):
 
 @test()
 def dry_run_harms_nobody(t):
-    """with over_limit = log limits and bans count as they would, and all are served; access rules hold"""
+    """with over_limit = log limits and bans count as they would, and all are served; access rules hold; no ban stays"""
     address, admin = t.address(), t.path("admin.sock")
     options = "max_connections_per_client = 1\nmax_connections = 2\nover_limit = {over}\ndeny = 127.0.0.7\n" + BAN
     with t.daemon(section(admin) + echo(address, options.format(over="log"))) as daemon:
@@ -160,9 +162,14 @@ def dry_run_harms_nobody(t):
                         1, "lines of the listener's limit")
             offend(address, 1, "127.0.0.7")
         t.eventually(lambda: count(daemon, "sessions") == 0, "all have left")
+        check_equal([row["dry_run"] for row in bans(admin)], [True], "bans of the dry run")
         daemon.reload(section(admin) + echo(address, options.format(over="reset")))
-        offend(address, 1)
-        expect_served(address, OTHER)
+        check_equal(bans(admin), [], "bans after the dry run")
+        with from_host(OFFENDER, address) as s:
+            check_equal(net.exchange(s, b"hello"), b"hello", "the echo of whom the dry run banned")
+            offend(address, 3)
+        row, = bans(admin)
+        check_equal((row["client"], row["dry_run"]), (OFFENDER, False), "the ban")
 
 
 @test()

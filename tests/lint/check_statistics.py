@@ -10,7 +10,7 @@ import sys
 
 MANUAL = "man/reactord.8"
 REASONS = "src/stats/session_reason.c"
-# Kinds of rows, by file, or by the name of the rows where a file has several.
+# Kinds of rows, by file, or by the name of the rows where a file has several; two kinds with a blank between.
 KINDS = {
     "loop_figures": "loop",
     "executor_figures": "executor",
@@ -20,6 +20,8 @@ KINDS = {
     "counters_connects": "sessions",
     "counters_durations": "sessions",
     "admission_bans": "listen",
+    "admission_bans_now": "listen limits",
+    "admission_clients_now": "listen limits",
     "admission_rules": "listen",
     "admission_clients": "listen",
     "mirror": "listen",
@@ -51,7 +53,7 @@ def kind_of(rows, path):
     for name in (rows.removesuffix("_rows"), re.sub(r".*/|\.c$", "", path)):
         if name in KINDS:
             return KINDS[name]
-    return f"(no kind in {sys.argv[0]} for {rows} of {path})"
+    return f"(no-kind-in-{sys.argv[0]}-for-{rows}-of-{path})"
 
 
 def key_of(macro, arguments):
@@ -75,7 +77,7 @@ def written():
         text = open(path, encoding="utf-8").read()
         for rows, key in rows_of(text):
             if key not in FAMILIES:
-                yield kind_of(rows, path), key
+                yield from ((kind, key) for kind in kind_of(rows, path).split(" "))
     yield from TIMES
 
 

@@ -14,12 +14,12 @@ from check_sizes import functions
 MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {
-    "config": 12530,
+    "config": 12790,
     "ctl": 5660,
     "daemon": 10780,
     "engine": 7000,
     "net": 8700,
-    "server": 5600,
+    "server": 5640,
     "service": 6330,
     "stats": 5600,
     "tls": 7420,

@@ -183,7 +183,7 @@ static const struct {
     {E "defaults\n", "t.ini:4: 'defaults': no '=' (key = value; here it is [defaults listen] "},
     {E "[defaults]\n", "t.ini:4: [defaults] needs a kind of section ([defaults listen], "
                        "[defaults upstream], [defaults tls], [defaults resolver], "
-                       "[defaults access_log])"},
+                       "[defaults limits], [defaults access_log])"},
     {E "[defaults boss]\n", "t.ini:4: [defaults boss] is not known ([defaults listen], "},
     {E "[defaults listne]\n",
      "t.ini:4: [defaults listne] is not known (did you mean [defaults listen]?)"},

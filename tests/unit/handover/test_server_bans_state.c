@@ -23,6 +23,7 @@ static struct server_conf conf;
 static struct server *server;
 static int holders[2];
 static int64_t now_ns;
+static const char *limits[2]; /* of the listeners */
 static char *text;
 static size_t text_len;
 
@@ -36,6 +37,7 @@ static void create(unsigned max_clients)
             .service = LISTENER_ECHO,
             .backlog = 128,
             .reuseport = 1,
+            .limits = limits[i],
             .clients = {.max_clients = max_clients, .name = {.prefix_v4 = 32, .prefix_v6 = 64}},
             .ban = {.offences = 3, .window_ns = NS_PER_S, .ban_ns = NS_PER_S}};
     conf = (struct server_conf){SMALL_LOOPS(1), SMALL_EXECUTORS(1), .listeners = listeners,
@@ -57,6 +59,7 @@ static void setup(void)
     now_ns = clock_now_ns();
     for (int i = 0; i < 2; i++)
         holders[i] = sockets_bound(&addresses[i]);
+    limits[0] = limits[1] = NULL;
     create(2 * MANY);
 }
 
@@ -86,12 +89,13 @@ static struct ban ban_of(uint32_t i)
 /* Ban clients ${first} to ${last}. */
 static void add(const char *listener, uint32_t first, uint32_t last)
 {
+    const struct server_bans_owner owner = {.listener = listener};
     struct server_bans_losses lost = {.no_table = 0};
 
     for (uint32_t i = first; i <= last; i++) {
         struct ban ban = ban_of(i);
 
-        server_bans_add(server, listener, &ban, 1, &lost);
+        server_bans_add(server, &owner, &ban, 1, &lost);
     }
     ck_assert_uint_eq(lost.no_table + lost.table.full + lost.table.ended, 0);
 }
@@ -115,12 +119,12 @@ static void use(char *bans)
 }
 
 /* Number of clients that are banned as ban_of() says; others are a failure. */
-static void check_one(void *cookie, const char *listener, const struct ban *ban)
+static void check_one(void *cookie, const struct server_bans_owner *owner, const struct ban *ban)
 {
     unsigned *n = cookie;
     struct ban wanted = ban_of((uint32_t)ban->refused);
 
-    (void)listener;
+    (void)owner;
     if (memcmp(&ban->block, &wanted.block, sizeof(wanted.block)) != 0 ||
         ban->since_ns != wanted.since_ns || ban->until_ns != wanted.until_ns ||
         ban->offence != wanted.offence)
@@ -194,11 +198,60 @@ TEST(server_bans_state, bans_of_a_listener_that_has_none_now_are_counted)
     use(gone);
     ck_assert_uint_eq(bans_of(NULL), 0);
     EXPECT_LOG_LINES("upgrade: 3 bans ended: the time of 1 is over, 1 are of other prefixes, 1 of "
-                     "listeners without bans",
+                     "listeners without bans, 0 of a dry run",
+                     1);
+}
+
+/* What the listeners share in the next process, and how many bans each then has. */
+static const struct {
+    const char *limits[2];
+    unsigned echo, front, all;
+} next[] = {
+    {{"all", "all"}, 300, 300, 300},   {{"other", "other"}, 300, 300, 300},
+    {{"other", "all"}, 300, 300, 600}, {{NULL, "all"}, 300, 300, 600},
+    {{NULL, NULL}, 300, 300, 600},
+};
+
+TEST_EACH(server_bans_state, bans_of_shared_limits_stay_whatever_the_next_process_shares,
+          ARRAY_LEN(next))
+{
+    destroy();
+    limits[0] = limits[1] = "all";
+    create(2 * MANY);
+    add("echo", 1, 300);
+    ck_assert_uint_eq(write_text(0, SERVER_BANS_STATE_MAX), 300);
+    destroy();
+    memcpy(limits, next[_i].limits, sizeof(limits));
+    create(2 * MANY);
+    use(text);
+    ck_assert_uint_eq(bans_of("echo"), next[_i].echo);
+    ck_assert_uint_eq(bans_of("front"), next[_i].front);
+    ck_assert_uint_eq(bans_of(NULL), next[_i].all);
+    ck_assert_uint_eq(log_lines_with("upgrade: "), 0);
+}
+
+TEST(server_bans_state, ban_that_no_former_listener_takes_is_counted_once)
+{
+    char lines[] = "ban_share all gone\n"
+                   "ban_share all echo\n"
+                   "ban_share all front\n"
+                   "ban limits:all 192.0.2.0/24 0 tls 1 9000000000000000000 0\n"
+                   "ban limits:all 192.0.2.1/32 0 tls 1 9000000000000000000 0 dry\n"
+                   "ban limits:none 192.0.2.1/32 0 tls 1 9000000000000000000 0\n";
+
+    use(lines);
+    ck_assert_uint_eq(bans_of(NULL), 0);
+    EXPECT_LOG_LINES("upgrade: 3 bans ended: the time of 0 is over, 1 are of other prefixes, 1 of "
+                     "listeners without bans, 1 of a dry run",
                      1);
 }
 
 static const char *const wrong[] = {
+    "ban_share all\n",
+    "ban_share all a123456789b123456789c123456789d123456789e123456789f123456789g123\n",
+    "ban echo 192.0.2.1/32 0 tls 1 9000000000000000000 0 wet\n",
+    "ban limits:a123456789b123456789c123456789d123456789e123456789f123456789g123 192.0.2.1/32 0 "
+    "tls 1 9000000000000000000 0\n",
     "ban",
     "ban echo 192.0.2.1/32 0 tls 1 9000000000000000000\n",
     "bans echo 192.0.2.1/32 0 tls 1 9000000000000000000 0\n",

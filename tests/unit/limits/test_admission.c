@@ -96,8 +96,8 @@ TEST_EACH(admission, client_above_its_limit_is_refused_as_configured, ARRAY_LEN(
     (void)enter(&second);
     EXPECT_LOG_LINES(": refused: ", 1); /* one line in a while */
     admission_figures(ad, &listener, figure_log());
-    EXPECT_LOG_LINES("stats listen front clients_known=1 "
-                     "over_max_connections_per_client=2 "
+    EXPECT_LOG_LINES("stats listen front clients_known=1", 1);
+    EXPECT_LOG_LINES("stats listen front over_max_connections_per_client=2 "
                      "over_connection_rate_per_client=0 uncounted=0 "
                      "forgotten=0",
                      1);
@@ -155,7 +155,8 @@ TEST(admission, client_refused_too_often_is_banned_and_logged_once)
     ck_assert(admission_refuses(ad, &client));
     EXPECT_LOG_LINES(": banned for", 1);
     admission_figures(ad, &listener, figure_log());
-    EXPECT_LOG_LINES("stats listen front clients_banned=1 bans=1 refused_banned=2 "
+    EXPECT_LOG_LINES("stats listen front clients_banned=1", 1);
+    EXPECT_LOG_LINES("stats listen front bans=1 refused_banned=2 "
                      "offences_limit=2 offences_denied=0",
                      1);
 }
@@ -200,11 +201,12 @@ TEST(admission, dry_run_counts_as_a_real_one_and_serves_all)
                      1);
     EXPECT_LOG_LINES("banned for 3600 s, but served, as over_limit = log: offences: 2", 1);
     admission_figures(ad, &listener, figure_log());
-    EXPECT_LOG_LINES("clients_banned=1 bans=1 refused_banned=3 offences_limit=2 ", 1);
+    EXPECT_LOG_LINES("clients_banned=1", 1);
+    EXPECT_LOG_LINES(" bans=1 refused_banned=3 offences_limit=2 ", 1);
     EXPECT_LOG_LINES("over_max_connections_per_client=2 ", 1);
     admission_leave(&first);
     admission_figures(ad, &listener, figure_log());
-    EXPECT_LOG_LINES("clients_known=1 ", 2);
+    EXPECT_LOG_LINES("clients_known=1", 2);
 }
 
 /* ---- the next generation ---- */
@@ -300,6 +302,43 @@ TEST(admission, bans_that_a_smaller_table_cannot_take_are_logged_and_counted)
     admission_figures(ad, &listener, figure_log());
     EXPECT_LOG_LINES("clients_banned=1", 1);
     EXPECT_LOG_LINES("bans_forgotten=2", 1);
+}
+
+TEST(admission, bans_of_a_dry_run_end_with_it_and_earlier_ones_go_on)
+{
+    struct address other = sockets_address("192.0.2.1:1");
+
+    ban_after(1);
+    create();
+    admission_offend(ad, &other, BAN_OFFENCE_TLS);
+    conf.over = QUOTA_OVER_LOG;
+    replace();
+    admission_offend(ad, &client, BAN_OFFENCE_TLS);
+    ck_assert(!admission_refuses(ad, &client) && !admission_refuses(ad, &other));
+    replace(); /* still dry */
+    ck_assert_uint_eq(log_lines_with("bans ended"), 0);
+    conf.over = QUOTA_OVER_RESET;
+    replace();
+    EXPECT_LOG_LINES("listen front: 1 bans ended: they are of the dry run", 1);
+    ck_assert(!admission_refuses(ad, &client));
+    ck_assert(admission_refuses(ad, &other));
+}
+
+TEST(admission, counts_of_a_full_table_are_of_the_listener)
+{
+    struct address others[3] = {sockets_address("192.0.2.1:1"), sockets_address("192.0.2.2:1"),
+                                sockets_address("192.0.2.3:1")};
+
+    conf.clients.max_clients = 1;
+    conf.clients.each.rate = (struct token_bucket_conf){1, 3600 * NS_PER_S, 1};
+    create();
+    ck_assert_int_eq(admission_enter(ad, &first, &others[0], &reason), ADMISSION_ADMIT);
+    ck_assert_int_eq(admission_enter(ad, &second, &others[1], &reason), ADMISSION_ADMIT);
+    ck_assert_ptr_null(second.client);
+    admission_leave(&first);
+    ck_assert_int_eq(admission_enter(ad, &first, &others[2], &reason), ADMISSION_ADMIT);
+    admission_figures(ad, &listener, figure_log());
+    EXPECT_LOG_LINES("uncounted=1 forgotten=1", 1);
 }
 
 static int attempt(void *cookie)
