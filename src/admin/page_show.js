@@ -131,7 +131,7 @@ function troubles(listeners, upstreams) {
     .map(([state, names]) => `${state}: ${names.slice(0, 3).join(", ")}${names.length > 3 ? ` and ${count(names.length - 3)} others` : ""}`);
   const paused = listeners.filter((o) => o.state === "paused").map((o) => o.name);
   const load = events.list.findLast((e) => e.kind === "overload" || /^ready$|: took over/.test(e.text));
-  if (load && load.kind === "overload" && markOf(load) === "bad") words.push(`overload since ${clock(load.at_ms)}`);
+  if (load && load.kind === "overload" && markOf(load) === "bad") words.push(`overload since ${clock(load.at_ms, true)}, no client is accepted`);
   if (paused.length > 0) words.push(`paused: ${paused.join(", ")}`);
   return words.join("; ");
 }
@@ -151,7 +151,7 @@ function showSummary(status, trouble) {
       fact.firstChild.textContent = name;
     }
     set(fact.lastChild, text);
-    if (name === "State") fact.lastChild.className = "state " + mood(text);
+    if (name === "State") fact.lastChild.className = "state " + (trouble ? "" : mood(text));
     if (name === "Trouble") fact.lastChild.className = trouble ? "state bad" : "";
   }
   document.title = `${trouble ? "! " : ""}reactord: ${status.state}, ${count(status.sessions)} sessions`;
