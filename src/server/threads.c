@@ -147,8 +147,10 @@ static int threads_create_watchdog(struct threads *t, int64_t threshold_ns)
                      loop_group_max(t->control) + THREADS_OTHERS;
     int rc = watchdog_create(&t->watchdog, loops, threshold_ns);
 
-    if (rc < 0)
+    if (rc < 0) {
+        log_error("cannot create the watchdog: %s", strerror(-rc));
         return rc;
+    }
     threads_watch_loops(t, t->boss, 0);
     threads_watch_loops(t, t->workers, 0);
     threads_watch_loops(t, t->control, 0);
