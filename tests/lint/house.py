@@ -19,7 +19,7 @@ LONG_FOLDERS = {
     "daemon": 10780,
     "engine": 7000,
     "net": 8700,
-    "server": 5640,
+    "server": 5650,
     "service": 6330,
     "stats": 5600,
     "tls": 7420,
