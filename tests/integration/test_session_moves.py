@@ -249,3 +249,20 @@ def drained_on_the_way(t):
         m.stop.set()
         with contextlib.suppress(Exception):  # the admin interface ends with the daemon
             mover.result()
+
+
+@test()
+def reset_behind_a_half_close(t):
+    """a client that has ended its half, and is read no more, resets: that is seen on the loop it has moved to"""
+    silent = t.address()
+    m = Moved(t, ["copied"])
+    config = m.config().replace(f"[upstream back]\nserver.only = {m.addresses['echo']}",
+                                f"[upstream back]\nserver.only = {silent}")
+    m.config = lambda: config
+    with net.listen(silent) as listener, m.running(), net.proxied(m.addresses["copied"], listener) as (client, server):
+        client.shutdown(socket.SHUT_WR)
+        check_equal(server.recv(1), b"", "the client's end")
+        here = m.sessions("copied")[0]["loop"]
+        check_equal(m.move(next(loop for loop in LOOPS if loop != here), all=True)["moved"], 1, "sessions moved")
+        net.reset(client)
+        t.eventually(lambda: not m.sessions("copied"), "the session ends")

@@ -204,3 +204,40 @@ TEST(pipe_pool, lent_pipes_that_are_held_are_found)
     ck_assert_ptr_null(pipe_pool_first_lent(&pool));
     pipe_pool_put(&pool, own);
 }
+
+TEST(pipe_pool, own_pipe_that_is_given_away_becomes_a_lent_one_and_the_loop_gets_another)
+{
+    struct descriptor_budget budget = {.max = 100};
+    struct channel *holder = (struct channel *)&budget; /* only compared */
+    struct pipe_pool other;
+    struct pipe *p, *q;
+
+    pipe_pool_init(&other);
+    pool.descriptors = other.descriptors = &budget;
+    p = get();
+    ck_assert(!p->lent);
+    pipe_pool_hold(&pool, p, holder);
+    ck_assert(pipe_pool_give(&pool, p));
+    ck_assert(p->lent && !p->holder);
+    q = get();
+    ck_assert(!q->lent);
+    pipe_pool_hold(&other, p, holder);
+    ck_assert_ptr_eq(pipe_pool_first_lent(&other), p);
+    pipe_pool_put(&other, p);
+    pipe_pool_put(&pool, q);
+    pipe_pool_close(&other);
+    pool.descriptors = NULL;
+}
+
+TEST(pipe_pool, own_pipe_stays_if_the_budget_lends_none)
+{
+    struct descriptor_budget budget = {.max = 0};
+    struct pipe *p = get();
+
+    pool.descriptors = &budget;
+    pipe_pool_hold(&pool, p, (struct channel *)&budget);
+    ck_assert(!pipe_pool_give(&pool, p));
+    ck_assert(!p->lent && p->holder);
+    pipe_pool_put(&pool, p);
+    pool.descriptors = NULL;
+}
