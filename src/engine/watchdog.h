@@ -77,7 +77,7 @@ bool watchdog_check(struct watchdog *w);
 bool watchdog_doze(struct watchdog *w);
 int watchdog_fd(const struct watchdog *w);
 
-/* watchdog_destroy(w): free ${w} or NULL. Thread: any, when its loops have ended */
+/* watchdog_destroy(w): free ${w} or NULL. Thread: any, when no thread submits to its loops */
 void watchdog_destroy(struct watchdog *w);
 
 #endif

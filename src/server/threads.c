@@ -343,12 +343,12 @@ int threads_end_executors(struct threads *t)
 
 void threads_destroy(struct threads *t)
 {
-    watchdog_destroy(t->watchdog);
     tls_handshakes_free(t->handshakes); /* before the loops, to which handshakes submit tasks */
     executor_destroy(t->lookups);
     executor_destroy(t->executor);
     loop_group_destroy(t->control);
     loop_group_destroy(t->workers);
     loop_group_destroy(t->boss);
+    watchdog_destroy(t->watchdog); /* woken by whoever submits a task to a loop */
     *t = (struct threads){.boss = NULL};
 }
