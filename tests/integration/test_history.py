@@ -256,7 +256,7 @@ def a_pause(t):
         t.eventually(lambda: None in values(), "a gap")
 
 
-@test(needs=("cc",))
+@test(needs=("cc",), plain_only=True)
 def without_memory(t):
     """when the memory of the process runs out, its clients are served, that the history is shorter is said, and it goes
     on from where there is memory again"""
