@@ -183,7 +183,7 @@ static uint32_t netns_id_by_file(int sock, int own)
 uint32_t netns_id_of_socket(int fd)
 {
     uint32_t id = 0;
-    int own;
+    int own = -1;
 
     if (netns_open_file(&own, NETNS_OWN) < 0)
         return 0;
