@@ -143,6 +143,7 @@ help:
 #: make bench-slow-server    what clients notice of a slow or stalling server, by balancing method, beside HAProxy and nginx (BENCH_FLAGS)
 #: make bench-control        what clients notice while thousands of sessions are listed or ended, beside HAProxy (BENCH_FLAGS)
 #: make bench-servers        what clients notice of servers that are added and removed, beside HAProxy (BENCH_FLAGS)
+#: make bench-moves          how long a client waits while its session moves to another loop (BENCH_FLAGS)
 #: make bench-reload         what clients notice of reloads and upgrades, beside HAProxy and nginx (BENCH_FLAGS)
 #: make test-build          build with other flags, paths and tools, and install (minutes)
 #: make test-systemd        run it as a service of a systemd that systemd-nspawn boots in a new Debian root (as root)
@@ -421,6 +422,10 @@ bench-servers: $(PROGRAM)
 	$(MAKE) -C tests/bench BUILD=$(abspath $(BUILD))/bench
 	$(PYTHON) tests/bench/servers.py --reactord $(PROGRAM) --build $(abspath $(BUILD))/bench \
 	    $(BENCH_FLAGS)
+
+.PHONY: bench-moves
+bench-moves: $(PROGRAM)
+	$(PYTHON) tests/bench/moves.py --reactord $(PROGRAM) $(BENCH_FLAGS)
 
 .PHONY: bench-reload
 bench-reload: $(PROGRAM)
