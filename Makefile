@@ -43,7 +43,7 @@ CFLAGS ?= -O2 -g
 MACHINE = $(eval MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null))$(MACHINE)
 
 FORTIFY = $(if $(SANITIZE)$(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),, \
-            $(if $(filter-out -O0,$(filter -O%,$(CFLAGS))),-D_FORTIFY_SOURCE=2))
+            $(if $(filter-out -O0,$(filter -O%,$(CFLAGS))),-D_FORTIFY_SOURCE=3))
 HARDEN  = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer, \
             -fstack-protector-strong -fstack-clash-protection \
             $(if $(filter x86_64-%,$(MACHINE)),-fcf-protection))
@@ -308,6 +308,7 @@ lint: $(PROGRAM) $(CTL_PROGRAM) $(BUILD)/tests/lint/print_options $(BUILD)/tests
 	$(PYTHON) tests/lint/check_layers.py
 	$(PYTHON) tests/lint/house.py --check
 	$(PYTHON) tests/lint/check_symbols.py $(BUILD)
+	$(if $(SANITIZE),,$(PYTHON) tests/lint/check_hardening.py $(if $(strip $(FORTIFY)),--fortify) $(BUILD))
 	$(PYTHON) tests/lint/check_headers.py
 	$(PYTHON) tests/lint/check_sizes.py
 	$(PYTHON) tests/lint/check_design.py

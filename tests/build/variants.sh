@@ -40,17 +40,14 @@ tar -tzf "$dir"/copy/reactord-*.tar.gz | sort > "$dir/first"
 cmp "$dir/first" "$dir/second" || fail "an archive made from an archive differs"
 grep -q '/src/daemon/main\.c$' "$dir/first" || fail "the archive lacks sources"
 
-step "BUILD and DESTDIR with a space and a quote, CPPFLAGS, -O3 and _FORTIFY_SOURCE=3 given; the build's own flags harden"
+step "BUILD and DESTDIR with a space and a quote, CPPFLAGS, -O3 and _FORTIFY_SOURCE=2 given; the build's own flags harden"
 out="$dir/it's a build" dest="$dir/it's a root"
 # Some compilers harden by default: what is asked for must not depend on that.
 soft="${CC:-cc} -fno-pie -no-pie -fno-stack-protector -fno-stack-clash-protection -fcf-protection=none"
-optimized='-O3 -g -D_FORTIFY_SOURCE=3'
+optimized='-O3 -g -D_FORTIFY_SOURCE=2'
 build BUILD="$out" CPPFLAGS=-DREACTORD_VARIANT CC="$soft" CFLAGS="$optimized"
-grep -q -e '-D_FORTIFY_SOURCE=2' "$out/flags" && fail "two values of _FORTIFY_SOURCE"
-header=$(readelf -hldn "$out/reactord" "$out/src/base/log.o")
-for mark in 'Type: *DYN' 'Flags: .*PIE' BIND_NOW GNU_RELRO; do
-    echo "$header" | grep -q "$mark" || fail "the program has no $mark"
-done
+grep -q -e '-D_FORTIFY_SOURCE=3' "$out/flags" && fail "two values of _FORTIFY_SOURCE"
+python3 tests/lint/check_hardening.py --fortify "$out"
 # gcc records its flags; an object without them works as well.
 flags=$(readelf --debug-dump=info "$out/src/base/log.o" | grep DW_AT_producer)
 for flag in -fstack-protector-strong -fstack-clash-protection; do
@@ -59,9 +56,6 @@ for flag in -fstack-protector-strong -fstack-clash-protection; do
     *) fail "objects are built without $flag" ;;
     esac
 done
-case $(${CC:-cc} -dumpmachine) in
-x86_64-*) echo "$header" | grep -q 'IBT, SHSTK' || fail "no -fcf-protection" ;;
-esac
 
 step "another PREFIX when it is installed"
 quietly make install PREFIX=/usr BUILD="$out" CPPFLAGS=-DREACTORD_VARIANT CC="$soft" CFLAGS="$optimized" \
