@@ -10,7 +10,6 @@ session is already there. See README.md, "Moves of sessions".
 
 import argparse
 import json
-import os
 import socket
 import ssl
 import subprocess
@@ -22,7 +21,7 @@ from pathlib import Path
 
 from control import GRACE_S, UnixConnection, child
 from runner.contender import LOAD_CPU, SERVER_CPU
-from runner.process import BenchError, Process, free_port
+from runner.process import BenchError, Process, come_first, free_port
 from runner.table import lines
 
 TOP = Path(__file__).resolve().parent.parent.parent
@@ -77,16 +76,9 @@ def read_options():
 
 # ---- processes of the load ----
 
-def come_first():
-    """On the load's CPU, before all others there (root)."""
-    os.sched_setaffinity(0, {LOAD_CPU})
-    if os.geteuid() == 0:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-
-
 def echo(port, pipe):
     """An echo server, one client at a time."""
-    come_first()
+    come_first(LOAD_CPU)
     listener = socket.create_server(("127.0.0.1", port))
     pipe.send("listening")
     while True:
@@ -98,7 +90,7 @@ def echo(port, pipe):
 
 def pour(port, pipe):
     """A source of bytes without end, one client at a time."""
-    come_first()
+    come_first(LOAD_CPU)
     listener, zeros = socket.create_server(("127.0.0.1", port)), bytes(POUR)
     pipe.send("listening")
     while True:
@@ -121,7 +113,7 @@ def connected(port, is_tls):
 
 def use(port, name, pipe):
     """Use a session until something is received; send the instants between which the client waited."""
-    come_first()
+    come_first(LOAD_CPU)
     s, times, n = connected(port, name == "tls"), [], 0
     pipe.send("connected")
     while n % 64 or not pipe.poll():

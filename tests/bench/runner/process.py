@@ -34,12 +34,19 @@ def wait_for_file(path):
         time.sleep(0.01)
 
 
+def come_first(cpu):
+    """This process runs on that CPU from now on, before all others there (root)."""
+    os.sched_setaffinity(0, {cpu})
+    if os.geteuid() == 0:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+
+
 def _child_setup(cpu, is_first):
     """What the child does before exec: its CPU (threads inherit it), and dying with the runner."""
     def setup():
+        if is_first:
+            come_first(cpu)
         os.sched_setaffinity(0, {cpu})
-        if is_first and os.geteuid() == 0:
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     return setup
 
