@@ -143,6 +143,8 @@ help:
 #: make bench-slow-server    what clients notice of a slow or stalling server, by balancing method, beside HAProxy and nginx (BENCH_FLAGS)
 #: make bench-control        what clients notice while thousands of sessions are listed or ended, beside HAProxy (BENCH_FLAGS)
 #: make bench-servers        what clients notice of servers that are added and removed, beside HAProxy (BENCH_FLAGS)
+#: make bench-report         all rows and memory, as a page with tables and plots (python3-matplotlib; HAPROXY, HAPROXY3, NGINX, BENCH_FLAGS)
+#: make bench-upgrade        what becomes of open sessions at an upgrade, beside HAProxy and nginx (BENCH_FLAGS)
 #: make bench-moves          how long a client waits while its session moves to another loop (BENCH_FLAGS)
 #: make bench-reload         what clients notice of reloads and upgrades, beside HAProxy and nginx (BENCH_FLAGS)
 #: make test-build          build with other flags, paths and tools, and install (minutes)
@@ -423,6 +425,16 @@ bench-servers: $(PROGRAM)
 	$(MAKE) -C tests/bench BUILD=$(abspath $(BUILD))/bench
 	$(PYTHON) tests/bench/servers.py --reactord $(PROGRAM) --build $(abspath $(BUILD))/bench \
 	    $(BENCH_FLAGS)
+
+.PHONY: bench-report
+bench-report: $(PROGRAM)
+	$(MAKE) -C tests/bench BUILD=$(abspath $(BUILD))/bench
+	$(PYTHON) tests/bench/report.py --reactord $(PROGRAM) --build $(abspath $(BUILD))/bench \
+	    --output $(abspath $(BUILD))/bench/report $(BENCH_FLAGS)
+
+.PHONY: bench-upgrade
+bench-upgrade: $(PROGRAM)
+	$(PYTHON) tests/bench/upgrade.py --reactord $(PROGRAM) $(BENCH_FLAGS)
 
 .PHONY: bench-moves
 bench-moves: $(PROGRAM)

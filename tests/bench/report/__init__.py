@@ -1,0 +1,1 @@
+"""report: from the results of a run to plots and a page."""
