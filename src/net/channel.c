@@ -215,6 +215,25 @@ static void channel_read(struct channel *ch)
 }
 
 /* Write before reading: writing frees memory. */
+static inline void channel_serve(struct channel *ch, int revents)
+{
+    loop_set_activity(channel_net(ch)->loop, ch->pipeline.head->ops->name);
+    if ((revents & EV_WRITE) && (ch->flags & CHANNEL_PENDING))
+        channel_flush(ch);
+    if ((revents & EV_READ) && (ch->watched & EV_READ))
+        channel_read(ch);
+}
+
+static __attribute__((noinline)) void channel_serve_timed(struct channel *ch, int revents)
+{
+    struct event_timing *timing = &channel_net(ch)->timing;
+    int64_t began_at_ns = event_load_begin(timing);
+
+    channel_serve(ch, revents);
+    if (began_at_ns > 0)
+        event_load_end(timing, began_at_ns, &ch->load);
+}
+
 static void channel_on_event(struct ev_loop *ev, struct ev_io *w, int revents)
 {
     struct channel *ch = CONTAINER_OF(w, struct channel, io);
@@ -225,11 +244,10 @@ static void channel_on_event(struct ev_loop *ev, struct ev_io *w, int revents)
         channel_abort(ch, -ENOMEM); /* libev stopped the watcher */
         return;
     }
-    loop_set_activity(channel_net(ch)->loop, ch->pipeline.head->ops->name);
-    if ((revents & EV_WRITE) && (ch->flags & CHANNEL_PENDING))
-        channel_flush(ch);
-    if ((revents & EV_READ) && (ch->watched & EV_READ))
-        channel_read(ch);
+    if (__builtin_expect(event_load_is_asked(&channel_net(ch)->timing), 0))
+        channel_serve_timed(ch, revents);
+    else
+        channel_serve(ch, revents);
 }
 
 static const struct task_type channel_end_type = {

@@ -27,6 +27,7 @@
 #include "base/cache_line.h"
 #include "base/must.h"
 #include "engine/task.h"
+#include "net/event_load.h"
 #include "net/hangup.h"
 #include "net/netloop.h"
 #include "net/pipeline.h"
@@ -89,6 +90,7 @@ struct channel {
     struct hangup_watch hangup;                    /* watches for a reset while `io` is stopped */
     int16_t error;                                 /* 0 or -errno */
     uint8_t input_pending;                         /* number of handlers that hold input */
+    struct event_load load;
 
     /* Watcher for both directions; io.data is the netloop. */
     alignas(CACHE_LINE_BYTES) struct ev_io io;

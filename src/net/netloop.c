@@ -5,7 +5,7 @@
 
 int netloop_create(struct netloop **out, struct loop *loop)
 {
-    struct netloop *net = malloc(sizeof(*net));
+    struct netloop *net = calloc(1, sizeof(*net));
     int rc = -ENOMEM;
 
     if (!net)
@@ -18,9 +18,6 @@ int netloop_create(struct netloop **out, struct loop *loop)
         goto err_free;
     net->loop = loop;
     net->ev = loop_ev(loop);
-    net->descriptors = NULL;
-    net->buffered = NULL;
-    net->oldest_at_ns = 0;
     pipe_pool_init(&net->pipes);
     *out = net;
     return 0;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/must.h"
 #include "engine/loop.h"
+#include "net/event_load.h"
 #include "net/hangup.h"
 #include "net/pipe_pool.h"
 
@@ -26,6 +27,7 @@ struct netloop {
     struct loop *loop;
     struct ev_loop *ev;
     uint8_t *scratch; /* valid until the loop's next read */
+    struct event_timing timing;
     struct pipe_pool pipes;
     struct hangup hangup;                  /* see net/hangup.h */
     struct descriptor_budget *descriptors; /* NULL: not counted */

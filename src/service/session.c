@@ -202,6 +202,30 @@ int64_t session_active_at_ns(const struct session *s)
     return at_ns;
 }
 
+unsigned session_load_us(const struct session *s, int64_t now_ns)
+{
+    unsigned us = 0;
+
+    session_for_each_leg (leg, s)
+        us += event_load_us(&leg->load, now_ns);
+    return us;
+}
+
+int64_t session_moved_ns(const struct session *s, int64_t now_ns)
+{
+    int64_t moved_ns = CLOCK_NEVER;
+
+    session_for_each_leg (leg, s)
+        moved_ns = clock_sooner(moved_ns, event_load_moved_ns(&leg->load, now_ns));
+    return moved_ns;
+}
+
+void session_set_moved(struct session *s, int64_t now_ns)
+{
+    session_for_each_leg (leg, s)
+        leg->load.moved_second = event_load_second(now_ns);
+}
+
 size_t session_reclaim(struct session *s)
 {
     size_t bytes = 0;

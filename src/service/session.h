@@ -320,15 +320,20 @@ void session_count_bytes(struct session *s);
 void session_abort(struct session *s, enum session_reason reason);
 
 /*
- * session_held_bytes(s) / session_stalled_since_ns(s) / session_active_at_ns(s):
+ * session_held_bytes(s) / session_stalled_since_ns(s) / session_active_at_ns(s) /
+ * session_load_us(s, now_ns) / session_moved_ns(s, now_ns) / session_set_moved(s, now_ns):
  * Memory that holds bytes / earliest last I/O of the legs with such memory, CLOCK_NEVER if none /
- * latest I/O of any leg.
+ * latest I/O of any leg / microseconds of the loop's time in the last whole second, if measured /
+ * time since session_set_moved(), CLOCK_NEVER: not called / note that ${s} moves for its load.
  *
  * Thread: loop of ${s}
  */
 size_t session_held_bytes(const struct session *s);
 int64_t session_stalled_since_ns(const struct session *s);
 int64_t session_active_at_ns(const struct session *s);
+unsigned session_load_us(const struct session *s, int64_t now_ns);
+int64_t session_moved_ns(const struct session *s, int64_t now_ns);
+void session_set_moved(struct session *s, int64_t now_ns);
 
 /*
  * session_reclaim(s):
