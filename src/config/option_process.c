@@ -44,6 +44,9 @@ static const struct option_word handshake_threads[] = {
     {NULL, 0},
 };
 
+static const struct option_word rebalances[] = {
+    {"off", REBALANCE_OFF}, {"auto", REBALANCE_AUTO}, {NULL, 0}};
+
 static const struct option_word schedulings[] = {
     {"batch", AFFINITY_BATCH},
     {"inherit", AFFINITY_INHERIT},
@@ -184,6 +187,13 @@ static const struct option worker_rows[] = {
      "off, auto, or processor numbers such as 0-3,8",
      "processors to pin the threads to, one each; off: not pinned; auto: all available",
      WORKER(cpus), 0, 0, affinities, NULL},
+    {"rebalance", &option_kind_word, 0, OPTION_LIVE, "off",
+     "off or auto", "move sessions from a loop that is busy to loops with less load",
+     WORKER(rebalance.mode), 0, 0, rebalances, NULL},
+    {"turn_goal", &option_kind_duration, OPTION_ZERO, OPTION_LIVE, "8ms",
+     "0, or 100us to 10s",
+     "with rebalance: a loop is busy, too, if one turn in 100 takes longer than this; 0: no goal",
+     WORKER(rebalance.turn_goal_ns), 100 * NS_PER_US, 10 * NS_PER_S, NULL, NULL},
 };
 
 static const struct option executor_rows[] = {

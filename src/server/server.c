@@ -31,6 +31,7 @@
 #include "service/session.h"
 #include "sessions/carry_over.h"
 #include "sessions/overload.h"
+#include "sessions/rebalance.h"
 #include "sessions/worker.h"
 #include "sessions/worker_assign.h"
 #include "sessions/workers.h"
@@ -128,6 +129,19 @@ static int server_create_workers(struct server *sv)
     return rc;
 }
 
+static int server_create_rebalance(struct server *sv)
+{
+    struct rebalance_env env = {
+        .control = threads_control(&sv->threads),
+        .workers = {.loops = sv->threads.workers, .list = workers_list(sv->workers)},
+        .draining = &sv->draining};
+    int rc = rebalance_create(&sv->rebalance, &env);
+
+    if (rc == 0)
+        rebalance_use(sv->rebalance, &sv->conf->worker.rebalance);
+    return rc;
+}
+
 static int server_create_upstreams(struct server *sv)
 {
     const struct upstream_env env = {.workers = sv->threads.workers,
@@ -196,6 +210,8 @@ static int server_create_parts(struct server *sv)
                              sv->threads.workers, &sv->connection_limit);
     if (rc == 0)
         rc = server_create_workers(sv);
+    if (rc == 0)
+        rc = server_create_rebalance(sv);
     if (rc == 0)
         rc = server_create_upstreams(sv);
     if (rc == 0)
@@ -393,6 +409,7 @@ void server_destroy(struct server *sv)
     carry_over_destroy(sv->carry_over);
     listeners_destroy(sv->listeners);
     workers_destroy(sv->workers);
+    rebalance_destroy(sv->rebalance);
     spares_destroy(sv->spares);
     checks_destroy(sv->checks);
     certificates_destroy(sv->certificates);

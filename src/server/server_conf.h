@@ -9,6 +9,7 @@
 #include "limits/quota.h"
 #include "listen/listener.h"
 #include "sessions/overload.h"
+#include "sessions/rebalance.h"
 #include "tls/tls_conf.h"
 #include "tls/tls_handshakes.h"
 
@@ -47,6 +48,7 @@ struct server_worker_conf {
     unsigned rebuild_threshold;
     int64_t stall_threshold_ns; /* turns at least this long count as stalls; 0: no turn does */
     struct server_cpus cpus;
+    struct rebalance_conf rebalance;
 };
 
 struct server_executor_conf {

@@ -16,6 +16,7 @@
 #include "server/server_internal.h"
 #include "server/upstreams.h"
 #include "sessions/overload.h"
+#include "sessions/rebalance.h"
 #include "stats/executor_figures.h"
 #include "stats/figure.h"
 #include "stats/figure_log.h"
@@ -198,6 +199,7 @@ static void server_figures_show_common(struct server_figures *w, struct figure_v
     if (w->conf.heap)
         overload_heap_figures(v);
     overload_figures(w->server->overload, v);
+    rebalance_figures(w->server->rebalance, v);
 }
 
 static void server_figures_show_listener(struct server_figures *w, struct figure_visitor *v)

@@ -28,6 +28,7 @@ struct listeners;
 struct listeners_change;
 struct overload;
 struct proxy_loop;
+struct rebalance;
 struct resolver;
 struct spare_pools_change;
 struct spares;
@@ -83,6 +84,7 @@ struct server {
     struct certificates *certificates;
     struct spares *spares;
     struct carry_over *carry_over;
+    struct rebalance *rebalance;
     struct listeners *listeners;
     bool started;
     int64_t started_at_s; /* Unix time of server_start() */

@@ -14,6 +14,7 @@
 #include "server/server_internal.h"
 #include "server/server_pause.h"
 #include "server/upstreams.h"
+#include "sessions/rebalance.h"
 #include "spare/spare_pools.h"
 #include "spare/spares.h"
 
@@ -48,6 +49,8 @@ static void server_commit_loops(struct server_change *change)
 {
     resize_commit(&change->resize);
     server_commit_io_ratio(server_of_change(change), server_change_conf(change)->worker.io_ratio);
+    rebalance_use(server_of_change(change)->rebalance,
+                  &server_change_conf(change)->worker.rebalance);
 }
 
 static void server_cancel_loops(struct server_change *change)

@@ -1,6 +1,7 @@
 /* server/server_watch: the watchdog of the loops. See server.h. */
 #include "server/server_internal.h"
 #include "server/threads.h"
+#include "sessions/rebalance.h"
 
 void server_add_loop(struct server *sv, struct loop *loop)
 {
@@ -9,6 +10,7 @@ void server_add_loop(struct server *sv, struct loop *loop)
 
 bool server_watch(struct server *sv)
 {
+    rebalance_notice(sv->rebalance);
     return threads_watch(&sv->threads);
 }
 

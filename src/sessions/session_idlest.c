@@ -80,3 +80,8 @@ struct session *session_idlest_take(struct session_idlest *si)
     }
     return NULL;
 }
+
+void session_idlest_put_back(struct session_idlest *si)
+{
+    si->n++;
+}

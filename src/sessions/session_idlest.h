@@ -52,12 +52,14 @@ void session_idlest_end(struct session_idlest *si);
 bool session_idlest_step(struct session_idlest *si) NODISCARD;
 
 /*
- * session_idlest_take(si):
- * Take the session that has been idle for longest and is not ending; NULL: none is left.
+ * session_idlest_take(si) / session_idlest_put_back(si):
+ * Take the session that has been idle for longest and is not ending; NULL: none is left / put back
+ * the one just taken.
  *
  * Thread: loop
  * Owns:   the session is valid until the end of the turn
  */
 struct session *session_idlest_take(struct session_idlest *si);
+void session_idlest_put_back(struct session_idlest *si);
 
 #endif

@@ -32,6 +32,7 @@ enum figure_subject {
     FIGURE_CERTIFICATE,
     FIGURE_MEMORY,
     FIGURE_OVERLOAD,
+    FIGURE_REBALANCE,
     FIGURE_LISTENER,
     FIGURE_LIMITS, /* a [limits NAME] */
     FIGURE_UPSTREAM,

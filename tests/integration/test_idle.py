@@ -20,7 +20,7 @@ def echo(address):
 def nothing_wakes(t, service, workers, sessions):
     """{service}, {workers} workers, {sessions} idle sessions: no thread wakes up, and all are served then"""
     front, back = t.address(), t.address()
-    config = f"[worker]\nthreads = {workers}\n" + echo(back) + (proxy(front, back) if service == "proxy" else "")
+    config = f"[worker]\nthreads = {workers}\nrebalance = auto\n" + echo(back) + (proxy(front, back) if service == "proxy" else "")
     with t.daemon(config) as daemon, contextlib.ExitStack() as stack:
         clients = [stack.enter_context(net.connect(front if service == "proxy" else back)) for _ in range(sessions)]
         for client in clients:

@@ -38,6 +38,7 @@ KINDS = {
     "overload_heap": "memory",
     "overload": "overload",
     "overload_state": "overload",
+    "rebalance": "rebalance",
     "access_logs": "access_log",
     "server_figures": "process",
     "server_figures_left_out": "process",

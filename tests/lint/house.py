@@ -14,13 +14,13 @@ from check_sizes import functions
 MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {
-    "config": 12790,
+    "config": 12810,
     "ctl": 5660,
     "daemon": 10780,
     "engine": 7000,
-    "net": 8700,
-    "server": 5650,
-    "service": 6330,
+    "net": 8890,
+    "server": 5680,
+    "service": 6350,
     "stats": 5600,
     "tls": 7420,
 }
