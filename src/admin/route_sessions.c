@@ -11,6 +11,7 @@
 #include "admin/session_page.h"
 #include "base/clock.h"
 #include "server/server_admin.h"
+#include "sessions/rebalance.h"
 #include "sessions/session_kill.h"
 #include "sessions/session_query.h"
 #include "sessions/session_row.h"
@@ -159,6 +160,7 @@ static void route_sessions_list(struct admin_request *rq)
     if (!call)
         return;
     conf.cookie = call;
+    rebalance_time_events(&workers);
     route_sessions_failed(call, session_query_begin(&workers, &conf));
 }
 
@@ -252,6 +254,58 @@ static void route_sessions_move(struct admin_request *rq)
         route_sessions_failed(conf.cookie, session_transfer_begin(&workers, &conf));
 }
 
+/* ---- rebalance ---- */
+
+struct route_sessions_ask {
+    struct rebalance_ask ask;
+    struct admin_request *rq;
+};
+
+static double route_sessions_percent(unsigned load_us)
+{
+    return (double)load_us * 100 / REBALANCE_PLAN_WHOLE_US;
+}
+
+static json_t *route_sessions_rebalance_answer(const struct rebalance_ask *ask)
+{
+    return json_pack("{s:s?, s:f, s:s, s:f, s:I, s:I, s:I, s:I}", "from", ask->from, "load",
+                     route_sessions_percent(ask->load_us), "idlest", ask->idlest, "idlest_load",
+                     route_sessions_percent(ask->idlest_us), "moved", (json_int_t)ask->counts.moved,
+                     "heavy", (json_int_t)ask->counts.heavy, "busy", (json_int_t)ask->counts.busy,
+                     "failed", (json_int_t)ask->counts.failed);
+}
+
+static void route_sessions_rebalanced(struct rebalance_ask *ask, int rc)
+{
+    struct route_sessions_ask *call = CONTAINER_OF(ask, struct route_sessions_ask, ask);
+
+    if (rc == 0) {
+        admin_answer_note(call->rq, "%" PRIu64 " sessions", ask->counts.moved);
+        admin_answer_json(call->rq, 200, route_sessions_rebalance_answer(ask));
+    } else if (rc == -EBUSY) {
+        admin_answer_error(call->rq, 409, "another request to rebalance is under way");
+    } else {
+        admin_answer_error(call->rq, 503, "reactord is stopping");
+    }
+    free(call);
+}
+
+static void route_sessions_rebalance(struct admin_request *rq)
+{
+    struct route_sessions_ask *call = calloc(1, sizeof(*call));
+
+    if (!call) {
+        admin_answer_error(rq, 503, "out of memory");
+        return;
+    }
+    call->rq = rq;
+    call->ask.answered = route_sessions_rebalanced;
+    if (server_admin_rebalance(admin_server(rq), &call->ask) == 0)
+        return;
+    free(call);
+    admin_answer_error(rq, 503, "reactord is stopping");
+}
+
 /* ---- shed ---- */
 
 static void route_sessions_shed_told(void *cookie, int64_t n)
@@ -309,6 +363,7 @@ static const struct admin_route list[] = {
     {"GET", "/v1/sessions", ADMIN_READ, list_fields, route_sessions_list},
     {"POST", "/v1/sessions/kill", ADMIN_ACTION, kill_fields, route_sessions_kill},
     {"POST", "/v1/sessions/move", ADMIN_ACTION, move_fields, route_sessions_move},
+    {"POST", "/v1/rebalance", ADMIN_ACTION, NULL, route_sessions_rebalance},
     {"POST", "/v1/shed", ADMIN_ACTION, shed_fields, route_sessions_shed},
 };
 

@@ -15,6 +15,8 @@
 #include "sessions/session_query.h"
 #include "sessions/session_row.h"
 
+#define US_PER_S 1000000
+
 /* Maximum of rows in a step: about 10 us each. */
 #define SESSION_PAGE_STEP 32
 
@@ -58,18 +60,24 @@ static json_t *session_page_text(const char *text)
     return value;
 }
 
+/* In percent of the loop's time. */
+static json_t *session_page_load(const struct session_row *row)
+{
+    return row->load_us < 0 ? json_null() : json_real((double)row->load_us * 100 / US_PER_S);
+}
+
 static json_t *session_page_row(const struct session_row *row)
 {
     char id[SESSION_ID_TEXT_BYTES], client[ADDRESS_TEXT_BYTES];
 
     return json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:s, s:f, s:f, s:I, s:I, s:s}", "id",
+        "{s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:f, s:f, s:I, s:I, s:s}", "id",
         session_id_format(id, &row->id), "listener", session_page_text(row->listener), "client",
         session_page_text(address_format(client, sizeof(client), &row->client)), "upstream",
         session_page_text(row->upstream), "server", session_page_text(row->server), "loop",
-        row->loop, "age_s", (double)row->age_ns / NS_PER_S, "idle_s",
-        (double)row->idle_ns / NS_PER_S, "bytes_in", (json_int_t)row->bytes_in, "bytes_out",
-        (json_int_t)row->bytes_out, "state", row->state);
+        row->loop, "load", session_page_load(row), "age_s", (double)row->age_ns / NS_PER_S,
+        "idle_s", (double)row->idle_ns / NS_PER_S, "bytes_in", (json_int_t)row->bytes_in,
+        "bytes_out", (json_int_t)row->bytes_out, "state", row->state);
 }
 
 static int session_page_add(const char *bytes, size_t n, void *text)

@@ -62,6 +62,11 @@ static const struct ctl_command ctl_commands_list[] = {
      .more = "Without an ID, a filter or --all is required. Clients and servers notice nothing.\n"
              "A session cannot move while it connects or ends, or a handler works for it.",
      .run = ctl_move_sessions},
+    {.name = "rebalance",
+     .help = "move sessions from the busiest worker loop to idler ones, once",
+     .more = "Takes up to three seconds, until the loads of sessions are measured.\n"
+             "With rebalance = auto of [worker] busy loops are rebalanced without this command.",
+     .run = ctl_move_rebalance},
     {.name = "shed",
      .words = {{"UPSTREAM[/SERVER]", CTL_VALUE_GROUP, false}},
      .options = {ctl_kill_shed_options},

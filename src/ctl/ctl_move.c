@@ -72,3 +72,42 @@ enum ctl_exit ctl_move_sessions(struct ctl_context *c, const struct ctl_argument
     ctl_move_add(body, "to", json_string(ctl_arguments_value(a, "to")));
     return ctl_move_send(c, body);
 }
+
+static double ctl_move_percent(const struct ctl_answer *answer, const char *key)
+{
+    return json_number_value(json_object_get(answer->json, key));
+}
+
+static void ctl_move_print_rebalance(const struct ctl_answer *answer)
+{
+    const char *from = json_string_value(json_object_get(answer->json, "from"));
+    long long moved = ctl_move_number(answer, "moved");
+
+    if (!from) {
+        puts("no loop has much more load than another: nothing moves");
+        return;
+    }
+    printf("moved %lld %s from %s (busy %.0f%%; the idlest, %s: %.0f%%); %lld are too heavy, %lld "
+           "cannot move now, %lld failed\n",
+           moved, moved == 1 ? "session" : "sessions", from, ctl_move_percent(answer, "load"),
+           json_string_value(json_object_get(answer->json, "idlest")),
+           ctl_move_percent(answer, "idlest_load"), ctl_move_number(answer, "heavy"),
+           ctl_move_number(answer, "busy"), ctl_move_number(answer, "failed"));
+}
+
+enum ctl_exit ctl_move_rebalance(struct ctl_context *c, const struct ctl_arguments *a)
+{
+    struct ctl_answer answer;
+    enum ctl_exit code =
+        ctl_context_post(c, "/v1/rebalance", ctl_memory_need(json_object()), &answer);
+
+    (void)a;
+    if (code != CTL_EXIT_OK)
+        return code;
+    if (c->prints_json)
+        ctl_print_json(&answer);
+    else
+        ctl_move_print_rebalance(&answer);
+    ctl_client_drop(&answer);
+    return code;
+}

@@ -18,6 +18,7 @@ static const struct ctl_list_column session_columns[] = {
     {"LISTENER", "listener", CTL_LIST_TEXT},
     {"SERVER", "server", CTL_LIST_SERVER},
     {"LOOP", "loop", CTL_LIST_TEXT},
+    {"LOAD", "load", CTL_LIST_PERCENT},
     {"STATE", "state", CTL_LIST_TEXT},
     {"AGE", "age_s", CTL_LIST_SECONDS},
     {"IDLE", "idle_s", CTL_LIST_SECONDS},

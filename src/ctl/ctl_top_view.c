@@ -60,6 +60,7 @@ static const struct ctl_list_column event_columns[] = {
 
 static const struct ctl_list_column session_columns[] = {
     {"CLIENT", "client", CTL_LIST_TEXT},      {"SERVER", "server", CTL_LIST_SERVER},
+    {"LOOP", "loop", CTL_LIST_TEXT},          {"LOAD", "load", CTL_LIST_PERCENT},
     {"IN", "bytes_in", CTL_LIST_BYTES},       {"OUT", "bytes_out", CTL_LIST_BYTES},
     {"IN/S", "bytes_in", CTL_LIST_BYTE_RATE}, {"OUT/S", "bytes_out", CTL_LIST_BYTE_RATE},
     {"AGE", "age_s", CTL_LIST_SECONDS},       {"IDLE", "idle_s", CTL_LIST_SECONDS},

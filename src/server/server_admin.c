@@ -8,6 +8,7 @@
 #include "listen/listeners.h"
 #include "server/server_internal.h"
 #include "server/upstreams.h"
+#include "sessions/rebalance.h"
 #include "sessions/workers.h"
 #include "upstream/membership_admin.h"
 #include "upstream/upstream.h"
@@ -249,6 +250,11 @@ struct session_scan_workers server_admin_workers(const struct server *sv)
 {
     return (struct session_scan_workers){.loops = sv->threads.workers,
                                          .list = workers_list(sv->workers)};
+}
+
+int server_admin_rebalance(const struct server *sv, struct rebalance_ask *ask)
+{
+    return rebalance_ask_begin(sv->rebalance, ask);
 }
 
 bool server_admin_has_listener(const struct server *sv, const char *name)

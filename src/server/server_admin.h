@@ -16,6 +16,7 @@
 #include "upstream/server_line.h"
 
 struct loop;
+struct rebalance_ask;
 struct server;
 
 enum server_admin_kind {
@@ -92,6 +93,9 @@ unsigned server_admin_io_ratio(const struct server *sv, unsigned *configured);
  * Owns:   valid as long as ${sv}
  */
 struct session_scan_workers server_admin_workers(const struct server *sv);
+
+/* server_admin_rebalance(sv, ask): call rebalance_ask_begin(). Errors: as there */
+int server_admin_rebalance(const struct server *sv, struct rebalance_ask *ask) NODISCARD;
 
 /*
  * server_admin_has_listener(sv, name) / server_admin_has_server(sv, upstream, server) /

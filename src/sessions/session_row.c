@@ -43,6 +43,12 @@ static int64_t session_row_since_ns(int64_t now_ns, int64_t at_ns)
     return now_ns > at_ns ? now_ns - at_ns : 0;
 }
 
+static int64_t session_row_load_us(const struct session *s, int64_t now_ns)
+{
+    return event_load_known(&s->owner->net->timing, now_ns) ? (int64_t)session_load_us(s, now_ns)
+                                                            : -1;
+}
+
 /* Copy all names except the loop's name, which lives as long as the server. */
 int session_row_create(struct session_row **out, struct session *s, int64_t now_ns)
 {
@@ -67,6 +73,7 @@ int session_row_create(struct session_row **out, struct session *s, int64_t now_
                                 .state = session_row_state(s),
                                 .age_ns = session_row_since_ns(now_ns, s->began_at_ns),
                                 .idle_ns = session_row_since_ns(now_ns, session_active_at_ns(s)),
+                                .load_us = session_row_load_us(s, now_ns),
                                 .bytes_in = client ? client->bytes_in : 0,
                                 .bytes_out = client ? client->bytes_out : 0};
     *out = row;

@@ -22,6 +22,7 @@ struct session_row {
     int64_t age_ns;
     int64_t idle_ns; /* since the last byte in any direction */
     uint64_t bytes_in, bytes_out;
+    int64_t load_us; /* time of its loop in the last whole second; -1: not measured */
     char text[];
 };
 

@@ -175,3 +175,21 @@ def on_the_way_out(t, how):
             time.sleep(1.5)
             check(alive(pid), "it ended before its sessions")
         t.eventually(lambda: not alive(pid), "it ends")
+
+
+@test(timeout=60)
+def at_request(t):
+    """off: reactorctl rebalance moves sessions once, `sessions` and `top` show their loads, and calm loops keep theirs"""
+    with skewed(t, worker="rebalance = off\n") as (daemon, admin, _):
+        t.eventually(lambda: sum(row["load"] or 0 for row in sessions(admin)) > 0, "loads are measured")
+        check("LOAD" in t.reactorctl("-s", admin, "sessions").out, "no column LOAD")
+        top = t.reactorctl("-s", admin, "top").out
+        check("LOAD" in top and LOOPS[0] in top, f"no load in top: {top}")
+        run = t.reactorctl("-s", admin, "rebalance")
+        check_equal((run.code, run.err), (0, ""), "exit code and stderr")
+        check(re.match(r"moved [1-6] sessions? from work-2-1 \(busy ", run.out), run.out)
+        check(len(loops_of(admin)) > 1, "the loops of all")
+        t.eventually(lambda: daemon.log_lines(LOGGED.replace("(.+)", "(at an administrator's request)")), "a log line")
+    with t.daemon(config(t.path("calm.sock"), t.address(), "")):
+        calm = post(t.path("calm.sock"), "/v1/rebalance").json
+        check_equal((calm["from"], calm["moved"]), (None, 0), "without any load")

@@ -15,7 +15,7 @@ MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {
     "config": 12810,
-    "ctl": 5660,
+    "ctl": 5710,
     "daemon": 10780,
     "engine": 7000,
     "net": 8890,
