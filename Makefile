@@ -130,10 +130,11 @@ help:
 #: make test-unit | test-stress | test-fuzz-corpus | test-integration | lint
 #: make test-programs       each named health check against the real server, also MariaDB and slapd, which it installs
 #: make test-tls-long       the tests of TLS with more of everything (minutes)
+#: make static              gcc -fanalyzer, clang-tidy and cppcheck over src (minutes; STATIC_FLAGS="--tool cppcheck")
 #: make house               figures of the source: sizes, folders, circles of includes; lint holds their limits
 #: make model               check the wake-up and the gate with Spin (MODEL=long: minutes)
 #: make stress-long         the stress tests at full load, the queue under TSan too (minutes)
-#: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, acl, access_log, address, admin, parse, frame, client_hello, ...
+#: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, acl, access_log, address, admin, parse, frame, tls_files, hand_over, ctl, ...
 #: make mutate              faults in FILE=src/... or LAYER=... that no test notices (COUNT, SEED, MUTATE_GOAL; root, minutes)
 #: make bench               compare with bare loops, HAProxy and nginx (BENCH_FLAGS)
 #: make bench-tls            what TLS costs, and what handshakes cost other clients, beside HAProxy and nginx (BENCH_FLAGS, ISOLATION_FLAGS)
@@ -214,7 +215,7 @@ $(UNIT_TESTS) $(STRESS_TESTS): %: %.o $(SUPPORT) $(CTL_LIBRARY) $(LIBRARY)
 $(BUILD)/tests/lint/%: $(BUILD)/tests/lint/%.o $(CTL_LIBRARY) $(LIBRARY)
 	$(call quiet,TEST,$@)$(link_test)
 
-$(BUILD)/tests/fuzz/replay_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/replay.o $(LIBRARY)
+$(BUILD)/tests/fuzz/replay_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/replay.o $(CTL_LIBRARY) $(LIBRARY)
 	$(call quiet,TEST,$@)$(link_test)
 
 # Kept: what make finds a way to by itself it removes again.
@@ -324,6 +325,12 @@ lint: $(PROGRAM) $(CTL_PROGRAM) $(BUILD)/tests/lint/print_options $(BUILD)/tests
 	$(PROGRAM) -t -c conf/reactord.ini
 	$(PROGRAM) -t -c conf/reactord-minimal.ini
 
+# What is accepted, with the reason: tests/lint/static.txt.
+.PHONY: static
+static:
+	$(PYTHON) tests/lint/static.py --jobs $$(nproc) $(STATIC_FLAGS) -- \
+	    $(call quoted,$(ALL_CPPFLAGS) $(PATH_CPPFLAGS) $(ALL_CFLAGS))
+
 # How much there is to read, in which folders, and what includes itself in a circle.
 .PHONY: house
 house:
@@ -367,9 +374,11 @@ coverage:
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz-%
 fuzz-%:
-	$(MAKE) BUILD=build-fuzz CC=clang SANITIZE=fuzzer-no-link,address,undefined build-fuzz/libreactord.a
+	$(MAKE) BUILD=build-fuzz CC=clang SANITIZE=fuzzer-no-link,address,undefined \
+	    build-fuzz/libreactord.a build-fuzz/libreactorctl.a
 	clang $(ALL_CPPFLAGS) -Itests -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -o build-fuzz/fuzz_$* \
-	    tests/fuzz/fuzz_$*.c build-fuzz/libreactord.a $(ALL_LDLIBS)
+	    tests/fuzz/fuzz_$*.c build-fuzz/libreactorctl.a build-fuzz/libreactord.a \
+	    $(ALL_LDLIBS) $(CTL_LDLIBS)
 	mkdir -p build-fuzz/found_$*
 	build-fuzz/fuzz_$* -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=build-fuzz/ \
 	    build-fuzz/found_$* tests/fuzz/corpus/$*
