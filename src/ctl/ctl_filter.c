@@ -33,7 +33,7 @@ static const char *ctl_filter_key(char *key, const char *name)
 {
     size_t i;
 
-    for (i = 0; name[i] && i < KEY_BYTES - 1; i++)
+    for (i = 0; i < KEY_BYTES - 1 && name[i]; i++)
         key[i] = name[i] == '-' ? '_' : name[i];
     key[i] = '\0';
     return key;
