@@ -1,6 +1,6 @@
 /*
- * Fuzz the files of a [tls NAME] section: any file is refused with a printable reason or taken. What
- * is taken for itself is taken again, with the same content.
+ * Fuzz the files of a [tls NAME] section: any file is refused with a printable reason or taken, and
+ * what is taken is taken again, with the same content.
  *
  * The first byte says what the rest is: certificates and a key, an OCSP response, ticket keys, a
  * CA, or the ticket keys that a process hands over.
