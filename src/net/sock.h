@@ -67,9 +67,17 @@ struct sock_sources {
     struct address list[]; /* with port 0 */
 };
 
-/* Ports to connect from, in turn: that which was free for longest comes next. */
+/*
+ * Ports to connect from, in turn: that which was free for longest comes next.
+ *
+ * note: all ports in use. A connect tries every port once before it fails. A try costs some 5 us:
+ * where all of thousands are in use, connects would stop the loop. So for a second after one has
+ * failed, each tries only the next 256, and others go on behind them. The time is relaxed: a
+ * connect that reads an old one tries more ports.
+ */
 struct sock_ports {
-    _Atomic unsigned turn; /* see note: turn */
+    _Atomic unsigned turn;          /* see note: turn */
+    _Atomic int64_t all_used_at_ns; /* 0: never */
     uint16_t first;
     unsigned n;
 };

@@ -6,10 +6,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "net/sock.h"
 
-/* Most ports that are tried for one address. */
-#define SOCK_PORT_TRIES 256
+/* See note: all ports in use. */
+#define SOCK_PORT_TRIES    256
+#define SOCK_PORTS_USED_NS NS_PER_S
 
 /* See note: source and note: ports. */
 static int sock_bind_source(int fd, const struct address *source)
@@ -55,51 +57,128 @@ static int sock_connect_to(int fd, const struct address *a)
     return connect(fd, &a->u.sa, a->len) < 0 ? -errno : 0;
 }
 
-/* As sock_connect(), from ${source}; NULL: the kernel chooses. */
-static int sock_connect_from(int *out_fd, const struct address *a,
-                             const struct sock_connect_conf *conf, const struct address *source)
+/* Open a socket for ${a}, with the options of ${conf}. Returns it, or -errno. */
+static int sock_connect_open(const struct address *a, const struct sock_connect_conf *conf)
 {
     int fd = sock_options_open(&conf->options, a->u.sa.sa_family), rc;
 
     if (fd < 0)
         return fd;
     rc = sock_options_set(fd, a->u.sa.sa_family, &conf->options);
-    if (rc == 0 && source)
-        rc = sock_bind_source(fd, source);
-    if (rc == 0 && conf->unseen)
-        sock_hold_back_ack(fd, a);
     if (rc == 0)
-        rc = sock_connect_to(fd, a);
-    if (rc < 0 && rc != -EINPROGRESS) {
-        close(fd);
-        return rc;
-    }
-    *out_fd = fd;
+        return fd;
+    close(fd);
     return rc;
 }
 
-/* As sock_connect_from(), from a port of ${conf}. */
+/* Connect ${fd}. On failure it stays open. */
+static int sock_connect_begin(int fd, const struct address *a, const struct sock_connect_conf *conf)
+{
+    if (conf->unseen)
+        sock_hold_back_ack(fd, a);
+    return sock_connect_to(fd, a);
+}
+
+/* Give ${fd} away if ${rc} says that it is connected or connecting, otherwise close it. */
+static int sock_connect_end(int *out_fd, int fd, int rc)
+{
+    if (rc < 0 && rc != -EINPROGRESS)
+        close(fd);
+    else
+        *out_fd = fd;
+    return rc;
+}
+
+/* As sock_connect(), from ${source}; NULL: the kernel chooses. */
+static int sock_connect_from(int *out_fd, const struct address *a,
+                             const struct sock_connect_conf *conf, const struct address *source)
+{
+    int fd = sock_connect_open(a, conf), rc;
+
+    if (fd < 0)
+        return fd;
+    rc = source ? sock_bind_source(fd, source) : 0;
+    if (rc == 0)
+        rc = sock_connect_begin(fd, a, conf);
+    return sock_connect_end(out_fd, fd, rc);
+}
+
+/* See note: all ports in use. */
+static unsigned sock_ports_tries(const struct sock_ports *ports)
+{
+    int64_t at_ns;
+
+    if (!ports || ports->n <= SOCK_PORT_TRIES)
+        return ports ? ports->n : 0;
+    at_ns = atomic_load_explicit(&ports->all_used_at_ns, memory_order_relaxed);
+    return at_ns != 0 && clock_now_ns() - at_ns < SOCK_PORTS_USED_NS ? SOCK_PORT_TRIES : ports->n;
+}
+
+/* Let other connects go on at ${turn}, unless they are further. */
+static void sock_ports_pass(struct sock_ports *ports, unsigned turn)
+{
+    unsigned now = atomic_load_explicit(&ports->turn, memory_order_relaxed);
+
+    while ((int)(turn - now) > 0 &&
+           !atomic_compare_exchange_weak_explicit(&ports->turn, &now, turn, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
+    }
+}
+
+/* Bind and connect from ${from}. ${fd} has no port; on failure -1: it had one, and is closed. */
+static int sock_connect_port(int *fd, const struct address *a, const struct sock_connect_conf *conf,
+                             const struct address *from)
+{
+    int rc = sock_bind_source(*fd, from);
+
+    if (rc == 0) {
+        rc = sock_connect_begin(*fd, a, conf);
+        if (rc == -EADDRNOTAVAIL || rc == -EADDRINUSE) {
+            close(*fd);
+            *fd = -1;
+        }
+    }
+    return rc == -EADDRNOTAVAIL ? -EADDRINUSE : rc;
+}
+
+/*
+ * As sock_connect_from(), from one of the next ${tries} ports of ${conf}. Other threads may begin
+ * at the same time: each tries the ports by a count of its own, so that it leaves none out.
+ */
 static int sock_connect_by_port(int *out_fd, const struct address *a,
-                                const struct sock_connect_conf *conf, const struct address *source)
+                                const struct sock_connect_conf *conf, const struct address *source,
+                                unsigned tries)
 {
     struct sock_ports *ports = conf->ports;
     struct address from = {.len = a->len};
-    int rc = -EADDRINUSE;
+    unsigned i = 0, step = tries < ports->n ? tries : 1; /* note: all ports in use */
+    unsigned turn = atomic_fetch_add_explicit(&ports->turn, step, memory_order_relaxed);
+    int rc = -EADDRINUSE, fd = -1;
 
-    if (!ports || address_is_unix(a))
-        return sock_connect_from(out_fd, a, conf, source);
     from.u.sa.sa_family = a->u.sa.sa_family; /* of any address */
     if (source)
         from = *source;
-    for (unsigned i = 0; i < ports->n && i < SOCK_PORT_TRIES; i++) {
-        unsigned turn = atomic_fetch_add_explicit(&ports->turn, 1, memory_order_relaxed);
-
-        address_set_port(&from, (uint16_t)(ports->first + turn % ports->n));
-        rc = sock_connect_from(out_fd, a, conf, &from);
-        if (rc != -EADDRINUSE && rc != -EADDRNOTAVAIL)
-            return rc;
+    while (rc == -EADDRINUSE && i < tries) {
+        fd = fd < 0 ? sock_connect_open(a, conf) : fd;
+        if (fd < 0)
+            return fd;
+        address_set_port(&from, (uint16_t)(ports->first + (turn + i++) % ports->n));
+        rc = sock_connect_port(&fd, a, conf, &from);
     }
-    return -EADDRNOTAVAIL;
+    sock_ports_pass(ports, turn + i);
+    if (fd >= 0)
+        rc = sock_connect_end(out_fd, fd, rc);
+    return rc == -EADDRINUSE ? -EADDRNOTAVAIL : rc;
+}
+
+/* As sock_connect_from(), but from one of ${tries} ports if there are ports. */
+static int sock_connect_try(int *out_fd, const struct address *a,
+                            const struct sock_connect_conf *conf, const struct address *source,
+                            unsigned tries)
+{
+    if (tries == 0 || address_is_unix(a))
+        return sock_connect_from(out_fd, a, conf, source);
+    return sock_connect_by_port(out_fd, a, conf, source, tries);
 }
 
 /* Return source ${k} of ${family}, which begin again after the last; NULL: there is none. */
@@ -118,6 +197,37 @@ static const struct address *sock_source(const struct sock_sources *sources, sa_
             return source;
 }
 
+/* As sock_connect(), trying ${tries} ports for each source. */
+static int sock_connect_sources(int *out_fd, const struct address *a,
+                                const struct sock_connect_conf *conf, unsigned tries)
+{
+    const struct address *first = NULL, *source;
+    unsigned turn;
+    int rc = -EADDRNOTAVAIL;
+
+    if (!conf->sources)
+        return sock_connect_try(out_fd, a, conf, NULL, tries);
+    turn = atomic_fetch_add_explicit(&conf->sources->turn, 1, memory_order_relaxed);
+    do {
+        source = sock_source(conf->sources, a->u.sa.sa_family, turn++);
+        if (source && source == first)
+            break;
+        first = first ? first : source;
+        rc = sock_connect_try(out_fd, a, conf, source, tries);
+    } while (source && (rc == -EADDRNOTAVAIL || rc == -SOCK_NO_SOURCE));
+    return rc;
+}
+
+int sock_connect(int *out_fd, const struct address *a, const struct sock_connect_conf *conf)
+{
+    unsigned tries = sock_ports_tries(conf->ports);
+    int rc = sock_connect_sources(out_fd, a, conf, tries);
+
+    if (rc == -EADDRNOTAVAIL && tries > SOCK_PORT_TRIES)
+        atomic_store_explicit(&conf->ports->all_used_at_ns, clock_now_ns(), memory_order_relaxed);
+    return rc;
+}
+
 int sock_connect_as(int *out_fd, const struct address *a, const struct sock_connect_conf *conf,
                     const struct address *client)
 {
@@ -127,26 +237,7 @@ int sock_connect_as(int *out_fd, const struct address *a, const struct sock_conn
         return sock_connect(out_fd, a, conf);
     source = *client;
     address_set_port(&source, 0);
-    return sock_connect_by_port(out_fd, a, conf, &source);
-}
-
-int sock_connect(int *out_fd, const struct address *a, const struct sock_connect_conf *conf)
-{
-    const struct address *first = NULL, *source;
-    unsigned turn;
-    int rc = -EADDRNOTAVAIL;
-
-    if (!conf->sources)
-        return sock_connect_by_port(out_fd, a, conf, NULL);
-    turn = atomic_fetch_add_explicit(&conf->sources->turn, 1, memory_order_relaxed);
-    do {
-        source = sock_source(conf->sources, a->u.sa.sa_family, turn++);
-        if (source && source == first)
-            break;
-        first = first ? first : source;
-        rc = sock_connect_by_port(out_fd, a, conf, source);
-    } while (source && (rc == -EADDRNOTAVAIL || rc == -SOCK_NO_SOURCE));
-    return rc;
+    return sock_connect_try(out_fd, a, conf, &source, sock_ports_tries(conf->ports));
 }
 
 bool sock_sources_same(const struct sock_sources *a, const struct sock_sources *b)
