@@ -88,14 +88,15 @@ static void config_sockets_check_fastopen(const struct config_section *section,
 
 void config_sockets_check(const struct config_section *section, struct diagnostics *diagnostics)
 {
-    const struct listener_conf *listener = section->conf;
-    const struct upstream_conf *upstream = section->conf;
-    const struct sock_options *o =
+    struct listener_conf *listener = section->conf;
+    struct upstream_conf *upstream = section->conf;
+    struct sock_options *o =
         section->kind == OPTION_LISTEN ? &listener->socket : &upstream->connect.sock.options;
     const struct ini_entry *entry;
     const char *key;
     int rc;
 
+    sock_options_index(o);
     if (!sock_options_are_rare(o) || config_section_refused(section, "namespace"))
         return;
     rc = sock_options_probe(o, &key);

@@ -11,7 +11,7 @@ struct diagnostics;
 /*
  * config_sockets_check(section, diagnostics):
  * Try the socket options of ${section}, a [listen NAME] or [upstream NAME], on a socket of its own,
- * and report the first one refused.
+ * and report the first one refused. Also index them: sock_options_index().
  *
  * Thread: as config_reload()
  */

@@ -252,7 +252,7 @@ static bool admission_is_exempt(const struct admission *ad, const struct address
 
 static bool admission_has_banned(struct admission *ad, const struct address *client)
 {
-    if (!ad->bans || !ban_table_has_bans(ad->bans) || admission_is_exempt(ad, client) ||
+    if (!ban_table_has_bans(ad->bans) || admission_is_exempt(ad, client) ||
         !ban_table_refuses(ad->bans, client, clock_now_ns()))
         return false;
     admission_add(&ad->history->refused_banned);
@@ -261,7 +261,7 @@ static bool admission_has_banned(struct admission *ad, const struct address *cli
 
 bool admission_refuses(struct admission *ad, const struct address *client)
 {
-    return !admission_is_dry(ad) && admission_has_banned(ad, client);
+    return ad->bans && !admission_is_dry(ad) && admission_has_banned(ad, client);
 }
 
 static void admission_log_ban(struct admission *ad, const struct ban *ban)
@@ -327,7 +327,7 @@ enum admission_verdict admission_deny(struct admission *ad, const struct address
 static bool admission_is_within_limits(struct admission *ad, struct admission_ticket *ticket,
                                        const struct address *client)
 {
-    if (admission_is_dry(ad) && admission_has_banned(ad, client))
+    if (ad->bans && admission_is_dry(ad) && admission_has_banned(ad, client))
         return true;
     if (!ad->clients || admission_count(ad, &ticket->client, client))
         return true;

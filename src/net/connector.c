@@ -149,7 +149,9 @@ static void connector_finish(struct connector *c, int fd, int error)
 /* Returns as sock_connect(). */
 static int connector_open(struct connector *c, struct connector_attempt *at)
 {
-    int rc = sock_connect_as(&at->fd, at->address, &c->conf->sock, c->client);
+    const struct sock_connect_conf *conf = &c->conf->sock;
+    int rc = c->client ? sock_connect_as(&at->fd, at->address, conf, c->client)
+                       : sock_connect(&at->fd, at->address, conf);
 
     if ((rc < 0 && rc != -EINPROGRESS) || loop_reserve_fd(c->net->loop, at->fd) == 0)
         return rc;

@@ -218,14 +218,22 @@ static int sock_connect_sources(int *out_fd, const struct address *a,
     return rc;
 }
 
-int sock_connect(int *out_fd, const struct address *a, const struct sock_connect_conf *conf)
+/* As sock_connect(), from a source or port that is configured. */
+static int sock_connect_chosen(int *out_fd, const struct address *a,
+                               const struct sock_connect_conf *conf)
 {
     unsigned tries = sock_ports_tries(conf->ports);
     int rc = sock_connect_sources(out_fd, a, conf, tries);
-
     if (rc == -EADDRNOTAVAIL && tries > SOCK_PORT_TRIES)
         atomic_store_explicit(&conf->ports->all_used_at_ns, clock_now_ns(), memory_order_relaxed);
     return rc;
+}
+
+int sock_connect(int *out_fd, const struct address *a, const struct sock_connect_conf *conf)
+{
+    if (conf->sources || conf->ports)
+        return sock_connect_chosen(out_fd, a, conf);
+    return sock_connect_from(out_fd, a, conf, NULL);
 }
 
 int sock_connect_as(int *out_fd, const struct address *a, const struct sock_connect_conf *conf,

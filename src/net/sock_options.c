@@ -34,63 +34,127 @@ enum sock_option_for { SOCK_OPTION_TCP, SOCK_OPTION_IPV4, SOCK_OPTION_IPV6, SOCK
 
 struct sock_option {
     int level, name;
-    unsigned value;   /* 0: kernel default */
-    const char *text; /* value of an option that is a text; empty: kernel default; NULL: none */
     enum sock_option_for of;
     const char *key; /* name in the configuration */
 };
 
-/* All options, and the first of them, which sessions commonly have. */
-#define SOCK_OPTIONS       19
-#define SOCK_OPTIONS_USUAL 9
+/* What an option is set to. */
+struct sock_option_value {
+    unsigned number;  /* 0: kernel default */
+    const char *text; /* of an option that is a text; empty: kernel default; NULL: none */
+};
 
-static void sock_options_list_usual(struct sock_option *list, const struct sock_options *o)
+enum sock_option_row {
+    SOCK_OPTION_INLINE,
+    SOCK_OPTION_SEND_BUFFER,
+    SOCK_OPTION_RECEIVE_BUFFER,
+    SOCK_OPTION_NODELAY,
+    SOCK_OPTION_KEEPALIVE,
+    SOCK_OPTION_KEEPALIVE_IDLE,
+    SOCK_OPTION_KEEPALIVE_INTERVAL,
+    SOCK_OPTION_KEEPALIVE_COUNT,
+    SOCK_OPTION_USER_TIMEOUT,
+    SOCK_OPTION_INTERFACE,
+    SOCK_OPTION_TRANSPARENT,
+    SOCK_OPTION_TRANSPARENT_IPV6,
+    SOCK_OPTION_MARK,
+    SOCK_OPTION_DSCP,
+    SOCK_OPTION_DSCP_IPV6,
+    SOCK_OPTION_CONGESTION,
+    SOCK_OPTION_MSS,
+    SOCK_OPTION_FASTOPEN,
+    SOCK_OPTION_DEFER_ACCEPT,
+    SOCK_OPTIONS
+};
+
+static const struct sock_option sock_option_rows[SOCK_OPTIONS] = {
+    [SOCK_OPTION_INLINE] = {SOL_SOCKET, SO_OOBINLINE, SOCK_OPTION_ANY, ""}, /* see note: inline */
+    [SOCK_OPTION_SEND_BUFFER] = {SOL_SOCKET, SO_SNDBUF, SOCK_OPTION_ANY, "send_buffer"},
+    [SOCK_OPTION_RECEIVE_BUFFER] = {SOL_SOCKET, SO_RCVBUF, SOCK_OPTION_TCP, "receive_buffer"},
+    [SOCK_OPTION_NODELAY] = {IPPROTO_TCP, TCP_NODELAY, SOCK_OPTION_TCP, "nodelay"},
+    [SOCK_OPTION_KEEPALIVE] = {SOL_SOCKET, SO_KEEPALIVE, SOCK_OPTION_TCP, "keepalive"},
+    [SOCK_OPTION_KEEPALIVE_IDLE] = {IPPROTO_TCP, TCP_KEEPIDLE, SOCK_OPTION_TCP, "keepalive"},
+    [SOCK_OPTION_KEEPALIVE_INTERVAL] = {IPPROTO_TCP, TCP_KEEPINTVL, SOCK_OPTION_TCP, "keepalive"},
+    [SOCK_OPTION_KEEPALIVE_COUNT] = {IPPROTO_TCP, TCP_KEEPCNT, SOCK_OPTION_TCP, "keepalive"},
+    [SOCK_OPTION_USER_TIMEOUT] = {IPPROTO_TCP, TCP_USER_TIMEOUT, SOCK_OPTION_TCP, "user_timeout"},
+    [SOCK_OPTION_INTERFACE] = {SOL_SOCKET, SO_BINDTODEVICE, SOCK_OPTION_TCP, "interface"},
+    [SOCK_OPTION_TRANSPARENT] = {IPPROTO_IP, IP_TRANSPARENT, SOCK_OPTION_IPV4, "transparent"},
+    [SOCK_OPTION_TRANSPARENT_IPV6] = {IPPROTO_IPV6, IPV6_TRANSPARENT, SOCK_OPTION_IPV6,
+                                      "transparent"},
+    [SOCK_OPTION_MARK] = {SOL_SOCKET, SO_MARK, SOCK_OPTION_TCP, "mark"},
+    [SOCK_OPTION_DSCP] = {IPPROTO_IP, IP_TOS, SOCK_OPTION_IPV4, "dscp"},
+    [SOCK_OPTION_DSCP_IPV6] = {IPPROTO_IPV6, IPV6_TCLASS, SOCK_OPTION_IPV6, "dscp"},
+    [SOCK_OPTION_CONGESTION] = {IPPROTO_TCP, TCP_CONGESTION, SOCK_OPTION_TCP, "congestion"},
+    [SOCK_OPTION_MSS] = {IPPROTO_TCP, TCP_MAXSEG, SOCK_OPTION_TCP, "mss"},
+    [SOCK_OPTION_FASTOPEN] = {IPPROTO_TCP, TCP_FASTOPEN, SOCK_OPTION_TCP, "fastopen"},
+    [SOCK_OPTION_DEFER_ACCEPT] = {IPPROTO_TCP, TCP_DEFER_ACCEPT, SOCK_OPTION_TCP, "defer_accept"},
+};
+
+static unsigned sock_option_number(const struct sock_options *o, enum sock_option_row row)
 {
-    const struct sock_option wanted[SOCK_OPTIONS_USUAL] = {
-        {SOL_SOCKET, SO_OOBINLINE, !o->mptcp, NULL, SOCK_OPTION_ANY, ""}, /* see note: inline */
-        {SOL_SOCKET, SO_SNDBUF, o->send_buffer_bytes, NULL, SOCK_OPTION_ANY, "send_buffer"},
-        {SOL_SOCKET, SO_RCVBUF, o->receive_buffer_bytes, NULL, SOCK_OPTION_TCP, "receive_buffer"},
-        {IPPROTO_TCP, TCP_NODELAY, o->nodelay, NULL, SOCK_OPTION_TCP, "nodelay"},
-        {SOL_SOCKET, SO_KEEPALIVE, o->keepalive.idle_s > 0, NULL, SOCK_OPTION_TCP, "keepalive"},
-        {IPPROTO_TCP, TCP_KEEPIDLE, o->keepalive.idle_s, NULL, SOCK_OPTION_TCP, "keepalive"},
-        {IPPROTO_TCP, TCP_KEEPINTVL, o->keepalive.interval_s, NULL, SOCK_OPTION_TCP, "keepalive"},
-        {IPPROTO_TCP, TCP_KEEPCNT, o->keepalive.count, NULL, SOCK_OPTION_TCP, "keepalive"},
-        {IPPROTO_TCP, TCP_USER_TIMEOUT, sock_options_ms(o->user_timeout_ns), NULL, SOCK_OPTION_TCP,
-         "user_timeout"},
-    };
-
-    memcpy(list, wanted, sizeof(wanted));
+    switch (row) {
+    case SOCK_OPTION_INLINE: return !o->mptcp;
+    case SOCK_OPTION_SEND_BUFFER: return o->send_buffer_bytes;
+    case SOCK_OPTION_RECEIVE_BUFFER: return o->receive_buffer_bytes;
+    case SOCK_OPTION_NODELAY: return o->nodelay;
+    case SOCK_OPTION_KEEPALIVE: return o->keepalive.idle_s > 0;
+    case SOCK_OPTION_KEEPALIVE_IDLE: return o->keepalive.idle_s;
+    case SOCK_OPTION_KEEPALIVE_INTERVAL: return o->keepalive.interval_s;
+    case SOCK_OPTION_KEEPALIVE_COUNT: return o->keepalive.count;
+    case SOCK_OPTION_USER_TIMEOUT: return sock_options_ms(o->user_timeout_ns);
+    case SOCK_OPTION_TRANSPARENT:
+    case SOCK_OPTION_TRANSPARENT_IPV6: return o->transparent;
+    case SOCK_OPTION_MARK: return o->mark;
+    case SOCK_OPTION_DSCP:
+    case SOCK_OPTION_DSCP_IPV6: return o->dscp << 2;
+    case SOCK_OPTION_MSS: return o->mss_bytes;
+    case SOCK_OPTION_FASTOPEN: return o->fastopen;
+    case SOCK_OPTION_DEFER_ACCEPT: return o->defer_accept_s;
+    case SOCK_OPTION_INTERFACE:
+    case SOCK_OPTION_CONGESTION:
+    case SOCK_OPTIONS: break;
+    }
+    return 0;
 }
 
-static void sock_options_list_rare(struct sock_option *list, const struct sock_options *o)
+static struct sock_option_value sock_option_value(const struct sock_options *o,
+                                                  enum sock_option_row row)
 {
-    const struct sock_option wanted[SOCK_OPTIONS - SOCK_OPTIONS_USUAL] = {
-        {SOL_SOCKET, SO_BINDTODEVICE, 0, o->interface, SOCK_OPTION_TCP, "interface"},
-        {IPPROTO_IP, IP_TRANSPARENT, o->transparent, NULL, SOCK_OPTION_IPV4, "transparent"},
-        {IPPROTO_IPV6, IPV6_TRANSPARENT, o->transparent, NULL, SOCK_OPTION_IPV6, "transparent"},
-        {SOL_SOCKET, SO_MARK, o->mark, NULL, SOCK_OPTION_TCP, "mark"},
-        {IPPROTO_IP, IP_TOS, o->dscp << 2, NULL, SOCK_OPTION_IPV4, "dscp"},
-        {IPPROTO_IPV6, IPV6_TCLASS, o->dscp << 2, NULL, SOCK_OPTION_IPV6, "dscp"},
-        {IPPROTO_TCP, TCP_CONGESTION, 0, o->congestion, SOCK_OPTION_TCP, "congestion"},
-        {IPPROTO_TCP, TCP_MAXSEG, o->mss_bytes, NULL, SOCK_OPTION_TCP, "mss"},
-        {IPPROTO_TCP, TCP_FASTOPEN, o->fastopen, NULL, SOCK_OPTION_TCP, "fastopen"},
-        {IPPROTO_TCP, TCP_DEFER_ACCEPT, o->defer_accept_s, NULL, SOCK_OPTION_TCP, "defer_accept"},
-    };
+    if (row == SOCK_OPTION_INTERFACE)
+        return (struct sock_option_value){.text = o->interface};
+    if (row == SOCK_OPTION_CONGESTION)
+        return (struct sock_option_value){.text = o->congestion};
+    return (struct sock_option_value){.number = sock_option_number(o, row)};
+}
 
-    memcpy(list, wanted, sizeof(wanted));
+static bool sock_option_is_set(struct sock_option_value value)
+{
+    return value.text ? value.text[0] != '\0' : value.number > 0;
+}
+
+static bool sock_option_equal(struct sock_option_value a, struct sock_option_value b)
+{
+    return a.text ? strcmp(a.text, b.text) == 0 : a.number == b.number;
+}
+
+/* Bits of the rows that are set in ${o}. */
+static uint32_t sock_options_find(const struct sock_options *o)
+{
+    uint32_t rows = 0;
+
+    for (unsigned row = 0; row < SOCK_OPTIONS; row++)
+        rows |= (uint32_t)sock_option_is_set(sock_option_value(o, row)) << row;
+    return rows;
+}
+
+void sock_options_index(struct sock_options *o)
+{
+    o->rows = SOCK_OPTIONS_INDEXED | sock_options_find(o);
 }
 
 bool sock_options_are_rare(const struct sock_options *o)
 {
-    return o->mptcp || o->transparent ||
-           (o->mark | o->dscp | o->mss_bytes | o->fastopen | o->defer_accept_s) != 0 ||
-           o->congestion[0] != '\0' || o->interface[0] != '\0';
-}
-
-static void sock_options_list(struct sock_option list[SOCK_OPTIONS], const struct sock_options *o)
-{
-    sock_options_list_usual(list, o);
-    sock_options_list_rare(list + SOCK_OPTIONS_USUAL, o);
+    return o->mptcp || sock_options_find(o) >> SOCK_OPTION_INTERFACE != 0;
 }
 
 static bool sock_option_is_for(const struct sock_option *option, int family)
@@ -102,18 +166,6 @@ static bool sock_option_is_for(const struct sock_option *option, int family)
     case SOCK_OPTION_TCP: break;
     }
     return family != AF_UNIX;
-}
-
-static bool sock_option_is_wanted(const struct sock_option *option, int family)
-{
-    bool is_set = option->value > 0 || (option->text && option->text[0] != '\0');
-
-    return is_set && sock_option_is_for(option, family);
-}
-
-static bool sock_option_equal(const struct sock_option *a, const struct sock_option *b)
-{
-    return a->text ? strcmp(a->text, b->text) == 0 : a->value == b->value;
 }
 
 static int sock_option_set_text(int fd, const struct sock_option *option, const char *text)
@@ -130,29 +182,25 @@ static int sock_option_set_number(int fd, const struct sock_option *option, unsi
     return setsockopt(fd, option->level, option->name, &value, sizeof(value)) < 0 ? -errno : 0;
 }
 
-static int sock_option_set(int fd, const struct sock_option *option)
+static int sock_option_set(int fd, const struct sock_option *option, struct sock_option_value value)
 {
-    return option->text ? sock_option_set_text(fd, option, option->text)
-                        : sock_option_set_number(fd, option, option->value);
+    return value.text ? sock_option_set_text(fd, option, value.text)
+                      : sock_option_set_number(fd, option, value.number);
 }
 
 /* On failure ${key} is the option's. */
 static int sock_options_apply(int fd, int family, const struct sock_options *o, const char **key)
 {
-    struct sock_option list[SOCK_OPTIONS];
-    unsigned n = SOCK_OPTIONS_USUAL;
+    uint32_t rows = (o->rows != 0 ? o->rows : sock_options_find(o)) & ~SOCK_OPTIONS_INDEXED;
     int rc = 0;
 
-    sock_options_list_usual(list, o);
-    if (sock_options_are_rare(o)) {
-        sock_options_list_rare(list + n, o);
-        n = SOCK_OPTIONS;
-    }
-    for (unsigned i = 0; rc == 0 && i < n; i++) {
-        if (!sock_option_is_wanted(&list[i], family))
+    for (; rc == 0 && rows != 0; rows &= rows - 1) {
+        unsigned row = (unsigned)__builtin_ctz(rows);
+
+        if (!sock_option_is_for(&sock_option_rows[row], family))
             continue;
-        rc = sock_option_set(fd, &list[i]);
-        *key = list[i].key;
+        rc = sock_option_set(fd, &sock_option_rows[row], sock_option_value(o, row));
+        *key = sock_option_rows[row].key;
     }
     return rc;
 }
@@ -171,14 +219,15 @@ int sock_options_protocol(const struct sock_options *o, int family)
 
 int sock_options_open(const struct sock_options *o, int family)
 {
-    int rc = netns_enter(o->netns), fd;
+    int rc = o->netns ? netns_enter(o->netns) : 0, fd;
 
     if (rc < 0)
         return rc == -EPERM ? -SOCK_OPTIONS_NO_NAMESPACE : rc;
     fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
                 sock_options_protocol(o, family));
     rc = fd < 0 ? -errno : fd;
-    netns_leave(o->netns);
+    if (o->netns)
+        netns_leave(o->netns);
     return rc;
 }
 
@@ -258,14 +307,14 @@ static void sock_option_reset_number(int fd, int plain, const struct sock_option
 }
 
 /* Set the value that a new socket has. */
-static void sock_option_reset(int fd, int family, const struct sock_option *option,
-                              struct netns *netns)
+static void sock_option_reset(int fd, int family, enum sock_option_row row, struct netns *netns)
 {
+    const struct sock_option *option = &sock_option_rows[row];
     int plain = sock_options_open(&(struct sock_options){.netns = netns}, family);
 
     if (plain < 0)
         return;
-    if (option->text)
+    if (row == SOCK_OPTION_INTERFACE || row == SOCK_OPTION_CONGESTION)
         sock_option_reset_text(fd, plain, option);
     else
         sock_option_reset_number(fd, plain, option);
@@ -274,32 +323,27 @@ static void sock_option_reset(int fd, int family, const struct sock_option *opti
 
 bool sock_options_same(const struct sock_options *a, const struct sock_options *b)
 {
-    struct sock_option one[SOCK_OPTIONS], other[SOCK_OPTIONS];
     bool same = a->mptcp == b->mptcp && netns_id(a->netns) == netns_id(b->netns);
 
-    sock_options_list(one, a);
-    sock_options_list(other, b);
-    for (unsigned i = 0; i < SOCK_OPTIONS; i++)
-        same &= sock_option_equal(&one[i], &other[i]);
+    for (unsigned row = 0; row < SOCK_OPTIONS; row++)
+        same &= sock_option_equal(sock_option_value(a, row), sock_option_value(b, row));
     return same;
 }
 
 void sock_options_change(int fd, int family, const struct sock_options *from,
                          const struct sock_options *to)
 {
-    struct sock_option before[SOCK_OPTIONS], after[SOCK_OPTIONS];
+    for (unsigned row = 0; row < SOCK_OPTIONS; row++) {
+        const struct sock_option *option = &sock_option_rows[row];
+        struct sock_option_value value = sock_option_value(to, row);
+        bool same = from && sock_option_equal(value, sock_option_value(from, row));
 
-    sock_options_list(before, from ? from : to);
-    sock_options_list(after, to);
-    for (unsigned i = 0; i < SOCK_OPTIONS; i++) {
-        bool same = from && sock_option_equal(&after[i], &before[i]);
-
-        if (same || !sock_option_is_for(&after[i], family))
+        if (same || !sock_option_is_for(option, family))
             continue;
-        if (sock_option_is_wanted(&after[i], family))
-            (void)sock_option_set(fd, &after[i]);
-        else if (from || !after[i].text)
-            sock_option_reset(fd, family, &after[i], to->netns);
+        if (sock_option_is_set(value))
+            (void)sock_option_set(fd, option, value);
+        else if (from || !value.text)
+            sock_option_reset(fd, family, row, to->netns);
     }
 }
 

@@ -36,7 +36,11 @@ struct sock_keepalive {
     unsigned count;      /* 0: net.ipv4.tcp_keepalive_probes */
 };
 
+/* Bit of sock_options.rows: they are known. */
+#define SOCK_OPTIONS_INDEXED (UINT32_C(1) << 31)
+
 struct sock_options {
+    uint32_t rows; /* by sock_options_index(); 0: not yet */
     struct sock_keepalive keepalive;
     int64_t user_timeout_ns; /* TCP_USER_TIMEOUT; 0: kernel default */
     bool nodelay;
@@ -54,6 +58,13 @@ struct sock_options {
     const char *namespace;                    /* name or path of `netns`; NULL: none */
     struct netns *netns; /* network namespace of the socket; NULL: that of the process */
 };
+
+/*
+ * sock_options_index(o):
+ * Find which options are set, so that a socket costs nothing for the others. Call when ${o} does
+ * not change any more; if not called, each socket looks at all.
+ */
+void sock_options_index(struct sock_options *o);
 
 /*
  * sock_options_set(fd, family, o):

@@ -72,7 +72,8 @@ static void proxy_free(struct session *s)
     struct proxy *p = proxy_of(s);
 
     proxy_release_addresses(p);
-    proxy_time_ended(p);
+    if (p->at && proxy_measures_time(p))
+        proxy_time_ended(p);
     proxy_leave(p, proxy_outcome(p));
     proxy_end_pause(p);
     proxy_tls_destroy(p);
@@ -209,7 +210,8 @@ void proxy_opened(struct proxy *p)
     if (!proxy_tls_is_unconfirmed(p))
         upstream_connected(proxy_upstream(p), p->at);
     counters_connected(&p->at->connects, took_ns);
-    proxy_time_connected(p, took_ns);
+    if (proxy_measures_time(p))
+        proxy_time_connected(p, took_ns);
 }
 
 static void proxy_open(struct session *s)
@@ -223,6 +225,15 @@ static void proxy_open(struct session *s)
     session_handlers_add(s, &p->client, p + 1);
 }
 
+static uint64_t proxy_key(struct proxy *p)
+{
+    const struct upstream_hash_key *key = &proxy_upstream(p)->conf->hash_key;
+
+    if (key->by == UPSTREAM_HASH_CLIENT)
+        return session_key(&p->session);
+    return session_key_by(&p->session, key);
+}
+
 static void proxy_start(struct session *s)
 {
     struct proxy *p = proxy_of(s);
@@ -232,7 +243,7 @@ static void proxy_start(struct session *s)
     p->give_up_at_ns = proxy_deadline_ns(p);
     p->retry_until_ns = proxy_retry_until_ns(p);
     retry_budget_add(&proxy_upstream(p)->retry_budget);
-    balancer_begin(&p->pick, session_key_by(s, &proxy_upstream(p)->conf->hash_key));
+    balancer_begin(&p->pick, proxy_key(p));
     proxy_connect(p);
 }
 
@@ -283,11 +294,10 @@ static void proxy_first_byte(struct session *s, const struct channel *from)
     struct proxy *p = proxy_of(s);
     int64_t now_ns = clock_now_ns();
 
-    if (from == &p->client) {
-        proxy_time_asked(p, now_ns);
+    if (proxy_measures_time(p))
+        proxy_time_first_byte(p, from, now_ns);
+    if (from == &p->client)
         return;
-    }
-    proxy_time_answered(p, now_ns);
     p->times.first_byte_us = proxy_us(now_ns - s->began_at_ns);
     counters_first_byte(&p->at->connects, now_ns - s->opened_at_ns);
 }

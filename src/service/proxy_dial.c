@@ -107,7 +107,8 @@ void proxy_dial(struct proxy *p)
     if (proxy_upstream(p)->conf->connect.sock.options.transparent)
         dial->connector.client = &p->session.peer;
     p->dial = dial;
-    proxy_time_dialed(p);
+    if (proxy_measures_time(p))
+        proxy_time_dialed(p);
     p->addresses = endpoint_hold_addresses(&p->at->endpoint);
     MUST(p->addresses);
     connector_start(&dial->connector, p->addresses->list, p->addresses->n,

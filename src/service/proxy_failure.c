@@ -63,7 +63,7 @@ void proxy_failed(struct proxy *p, const struct proxy_failure *failure)
         return;
     }
     p->has_failed = true;
-    if (!failure->is_ours)
+    if (!failure->is_ours && proxy_measures_time(p))
         proxy_time_failed(p);
     if (proxy_may_retry(p))
         rc = upstream_pick(proxy_upstream(p), &p->pick, &next);

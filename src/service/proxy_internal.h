@@ -256,18 +256,18 @@ static inline bool proxy_measures_time(const struct proxy *p)
 
 /*
  * proxy_time_dialed(p) / proxy_time_connected(p, took_ns) / proxy_time_failed(p):
- * Measure ${p}->at, if ${p} is measured: a connect begins / has succeeded / has failed.
+ * Measure ${p}->at: a connect begins / has succeeded / has failed. Call these and those below only
+ * if there is one, and proxy_measures_time().
  *
- * proxy_time_asked(p, now_ns) / proxy_time_answered(p, now_ns) / proxy_time_ended(p):
- * Likewise: the client has sent its first bytes / the server has / the session has ended.
+ * proxy_time_first_byte(p, from, now_ns) / proxy_time_ended(p):
+ * Likewise: the client or the server, ${from}, has sent its first bytes / the session has ended.
  *
  * Thread: loop of ${p}
  */
 void proxy_time_dialed(struct proxy *p);
 void proxy_time_connected(struct proxy *p, int64_t took_ns);
 void proxy_time_failed(struct proxy *p);
-void proxy_time_asked(struct proxy *p, int64_t now_ns);
-void proxy_time_answered(struct proxy *p, int64_t now_ns);
+void proxy_time_first_byte(struct proxy *p, const struct channel *from, int64_t now_ns);
 void proxy_time_ended(struct proxy *p);
 
 /*

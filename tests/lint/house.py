@@ -18,7 +18,7 @@ LONG_FOLDERS = {
     "ctl": 5710,
     "daemon": 10780,
     "engine": 7000,
-    "net": 8890,
+    "net": 9060,
     "server": 5680,
     "service": 6350,
     "stats": 5600,

@@ -40,6 +40,7 @@ TEST(files, file_with_one_listener_is_valid)
     ck_assert_int_eq(l->session.idle_timeout_ns, 3600 * NS_PER_S);
     ck_assert_uint_eq(l->socket.keepalive.idle_s, 0);
     ck_assert(l->socket.nodelay);
+    ck_assert_uint_ne(l->socket.rows, 0); /* see sock_options_index() */
     ck_assert_int_eq(l->session.client_idle_timeout_ns, 0);
     ck_assert_int_eq(l->session.half_close_timeout_ns, 300 * NS_PER_S);
     ck_assert_int_eq(l->session.first_byte_timeout_ns, 0);
@@ -152,6 +153,7 @@ TEST(files, proxy_has_its_upstream_and_the_upstream_its_servers)
     ck_assert_int_eq(u->connect_timeout_ns, 10 * NS_PER_MS);
     ck_assert_uint_eq(u->retries, 0);
     ck_assert(u->connect.sock.options.nodelay);
+    ck_assert_uint_ne(u->connect.sock.options.rows, 0);
     ck_assert_int_eq(u->connect.attempt_delay_ns, 250 * NS_PER_MS);
     ck_assert_ptr_null(u->connect.sock.sources);
     ck_assert_uint_eq(config_file.config->server.upstreams[1].retries, 3);

@@ -132,6 +132,22 @@ TEST(sock_options, added_options_apply_to_the_listener_and_to_clients_accepted_l
     close(fd);
 }
 
+TEST(sock_options, indexed_options_are_set_and_no_others)
+{
+    struct sock_options indexed = all;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    sock_options_index(&indexed);
+    indexed.mss_bytes = 1200; /* later: not looked at */
+    ck_assert_int_eq(sock_options_set(fd, AF_INET, &indexed), 0);
+    expect_all(fd);
+    ck_assert_int_ne(sockets_option(fd, IPPROTO_TCP, TCP_MAXSEG), 1200);
+    indexed.rows = 0;
+    ck_assert_int_eq(sock_options_set(fd, AF_INET, &indexed), 0);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_MAXSEG), 1200);
+    close(fd);
+}
+
 TEST(sock_options, removed_options_return_to_the_values_of_a_new_socket)
 {
     static const struct sock_options none;
