@@ -1,6 +1,7 @@
 #include "config/config_namespaces.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -11,43 +12,51 @@
 #include "net/netns.h"
 #include "upstream/upstream.h"
 
+#define CONFIG_NAMESPACES_ALLOWED "a network namespace, such as ip netns add makes"
+
+/* Say what is wrong with ${value} in ${out}, and what is allowed or needed. */
+static void config_namespaces_say(char *out, size_t size, const char *value, int error)
+{
+    const char *where = value[0] == '/' ? "" : " in " NETNS_DIRECTORY;
+
+    switch (error) {
+    case -ENOENT:
+        snprintf(out, size, "there is no %s%s (" CONFIG_NAMESPACES_ALLOWED ")", QUOTE_TEXT(value),
+                 where);
+        break;
+    case -EINVAL:
+        snprintf(out, size, "%s%s is not a network namespace (one such as ip netns add makes)",
+                 QUOTE_TEXT(value), where);
+        break;
+    case -EPERM:
+        snprintf(out, size,
+                 "this process may not enter it (needs CAP_SYS_ADMIN; see STARTING in "
+                 "reactord(8))");
+        break;
+    case -EACCES:
+        snprintf(out, size,
+                 "this process may not open %s%s (needs CAP_SYS_ADMIN, and CAP_SYS_PTRACE for a "
+                 "file of another process in /proc)",
+                 QUOTE_TEXT(value), where);
+        break;
+    case -ENOSYS:
+        snprintf(out, size, "there is no /proc/thread-self/ns/net (a /proc, in a chroot, too)");
+        break;
+    default:
+        snprintf(out, size, "%s%s cannot be opened: %s (" CONFIG_NAMESPACES_ALLOWED ")",
+                 QUOTE_TEXT(value), where, strerror(-error));
+    }
+}
+
 static void config_namespaces_refuse(const struct config_section *section, int error,
                                      struct diagnostics *diagnostics)
 {
     struct ini_entry *entry = ini_find(section->source, "namespace");
-    const char *name = section->source->name, *value = entry->value;
-    const char *where = value[0] == '/' ? "" : " in " NETNS_DIRECTORY;
+    char why[512];
 
     entry->refused = true;
-    switch (error) {
-    case -ENOENT:
-        diagnostics_add(diagnostics, entry->line,
-                        "[%s] namespace: there is no %s%s (a network namespace, such as ip netns "
-                        "add makes)",
-                        name, QUOTE_TEXT(value), where);
-        break;
-    case -EINVAL:
-        diagnostics_add(diagnostics, entry->line,
-                        "[%s] namespace: %s%s is not a network namespace (one such as ip netns add "
-                        "makes)",
-                        name, QUOTE_TEXT(value), where);
-        break;
-    case -EPERM:
-        diagnostics_add(diagnostics, entry->line,
-                        "[%s] namespace: this process may not enter it (needs CAP_SYS_ADMIN; see "
-                        "STARTING in reactord(8))",
-                        name);
-        break;
-    case -ENOSYS:
-        diagnostics_add(diagnostics, entry->line,
-                        "[%s] namespace: there is no /proc/thread-self/ns/net (a /proc, in a "
-                        "chroot, too)",
-                        name);
-        break;
-    default:
-        diagnostics_add(diagnostics, entry->line, "[%s] namespace: %s%s cannot be opened: %s", name,
-                        QUOTE_TEXT(value), where, strerror(-error));
-    }
+    config_namespaces_say(why, sizeof(why), entry->value, error);
+    diagnostics_add(diagnostics, entry->line, "[%s] namespace: %s", section->source->name, why);
 }
 
 /* A namespace of ${config} with the id ${id}; NULL: none. */

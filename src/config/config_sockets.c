@@ -31,8 +31,8 @@ static void config_sockets_read(char *out, size_t size, const char *path, const 
 }
 
 static void config_sockets_refuse(const struct config_section *section,
-                                  const struct ini_entry *entry, int error, const struct netns *ns,
-                                  struct diagnostics *diagnostics)
+                                  const struct ini_entry *entry, int error,
+                                  const struct sock_options *o, struct diagnostics *diagnostics)
 {
     const char *name = section->source->name;
     char known[128];
@@ -50,13 +50,17 @@ static void config_sockets_refuse(const struct config_section *section,
         diagnostics_add(diagnostics, entry->line,
                         "[%s] %s: the kernel does not offer it: %s (net.mptcp.enabled must be 1)",
                         name, entry->key, strerror(-error));
+    } else if (o->mptcp && (error == -EOPNOTSUPP || error == -ENOPROTOOPT)) {
+        diagnostics_add(diagnostics, entry->line,
+                        "[%s] %s: Multipath TCP does not have it (none beside mptcp = yes)", name,
+                        entry->key);
     } else if (strcmp(entry->key, "interface") == 0 && error == -ENODEV) {
         diagnostics_add(diagnostics, entry->line,
                         "[%s] %s: there is no interface %s (the name of a network interface)", name,
                         entry->key, QUOTE_TEXT(entry->value));
     } else if (strcmp(entry->key, "congestion") == 0 && error == -ENOENT) {
         config_sockets_read(known, sizeof(known),
-                            "/proc/sys/net/ipv4/tcp_available_congestion_control", ns);
+                            "/proc/sys/net/ipv4/tcp_available_congestion_control", o->netns);
         diagnostics_add(diagnostics, entry->line, "[%s] %s: the kernel does not have %s (%s)", name,
                         entry->key, QUOTE_TEXT(entry->value),
                         known[0] != '\0' ? known : "a module may be missing");
@@ -102,7 +106,7 @@ void config_sockets_check(const struct config_section *section, struct diagnosti
     rc = sock_options_probe(o, &key);
     entry = rc < 0 && key ? config_section_valid_entry(section, key) : NULL;
     if (entry)
-        config_sockets_refuse(section, entry, rc, o->netns, diagnostics);
+        config_sockets_refuse(section, entry, rc, o, diagnostics);
     if (section->kind == OPTION_LISTEN)
         config_sockets_check_fastopen(section, diagnostics);
 }

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+from pathlib import Path
 
 from support import descriptors, net, preload
 from support.case import Skipped, check, check_equal, is_root, test
@@ -299,6 +300,10 @@ def without_privileges(t):
         check_equal(re.findall(r":(\d+): (\[.*?\] \w+): .*CAP_SYS_ADMIN", done.err),
                     [("5", "[listen front] namespace"), ("14", "[upstream back] namespace")], "what is told")
         check_equal(done.err.count("\n"), 2, f"lines: {done.err}")
+        path = t.write("c.ini", upstream("back", front, f"namespace = /proc/{os.getpid()}/ns/net"))
+        done = t.run("setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all",
+                     t.options.reactord, "-t", "-c", "/dev/stdin", stdin=open(path, encoding="ascii"))
+        check(re.search(r"namespace: this process may not open .*needs CAP_SYS_ADMIN", done.err), done.err)
 
 
 BAD = [
@@ -312,12 +317,20 @@ BAD = [
     {"value": "/etc/passwd", "why": "'/etc/passwd' is not a network namespace"},
     {"value": "/proc/self/ns/uts", "why": "'/proc/self/ns/uts' is not a network namespace"},
     {"value": "/dev/null", "why": "'/dev/null' is not a network namespace"},
+    {"value": "/dev/null/net", "why": "'/dev/null/net' cannot be opened: Not a directory (a network namespace, such as"},
+    {"value": "/" + 300 * "x", "why": "'/xxx", "also": "cannot be opened: File name too long (a network namespace, such as"},
+    {"value": "LOOP", "why": "'LOOP' cannot be opened: Too many levels of symbolic links (a network namespace, such as",
+     "loops": True},
 ]
 
 
-@test(each=BAD)
-def bad_values(t, value, why):
+@test(each=[{"also": "", "loops": False, **bad} for bad in BAD])
+def bad_values(t, value, why, also, loops):
     """namespace = {value} is refused by -t on both sides, with file and line"""
+    if loops:
+        link = Path(t.path("loop"))
+        link.symlink_to(link)
+        value, why = str(link), why.replace("LOOP", str(link))
     text = listen("front", t.address(), "back", f"namespace = {value}") + upstream(
         "back", t.address(), f"namespace = {value}")
     path = t.write("c.ini", text)
@@ -326,6 +339,7 @@ def bad_values(t, value, why):
     check(f"{path}:5: [listen front] namespace: {why}" in done.err, done.err)
     check(f"{path}:9: [upstream back] namespace: {why}" in done.err, done.err)
     check_equal(done.err.count("\n"), 2, f"lines: {done.err}")
+    check(all(also in line for line in done.err.splitlines()), f"what is allowed: {done.err}")
 
 
 @test(needs=("ip",))

@@ -195,7 +195,8 @@ TRUST = "accept_proxy = required\ntrusted_proxies = 127.0.0.1"
 
 @test(needs=("ip",), each={"family": ["IPv4", "IPv6"]})
 def transparent_towards_servers(t, family):
-    """with transparent a server sees the address of its client of {family}, and health checks come from this host's"""
+    """with transparent a server sees the address of its client of {family}, and a port of source_ports; health checks
+    come from this host's address"""
     own_network()
     with answers_come_here(family) as other, Packets("here") as packets:
         host, ours = (THERE[0], HERE[0]) if family == "IPv4" else (THERE[2], HERE[2])
@@ -203,12 +204,13 @@ def transparent_towards_servers(t, family):
         back = f"{brackets(host)}:{port}"
         with other.there():
             listener = net.listen(back)
-        upstream = "transparent = yes\ncheck = tcp\ncheck_interval = 50ms"
+        upstream = f"transparent = yes\n{OWN_PORTS}\ncheck = tcp\ncheck_interval = 50ms"
         with listener, t.daemon(config(front, back, listen=TRUST, upstream=upstream)):
             with net.connect(front) as client:
                 client.sendall(told(FOREIGN[family]) + b"ping")
                 with net.accept(listener) as server:
                     check_equal(server.getpeername()[0], FOREIGN[family], "the server's peer")
+                    check(server.getpeername()[1] in range(30000, 30000 + PORTS), "its port is none of source_ports")
                     check_equal(net.read_exactly(server, 4), b"ping", "what the server got")
                     server.sendall(b"pong")
                     check_equal(net.read_exactly(client, 4), b"pong", "what the client got")
@@ -398,6 +400,19 @@ def mptcp_from_an_upgrade_on(t):
         chain.wait_line("the inherited socket keeps its old options: Protocol wrong type for socket")
         with net.proxied(front, listener) as (client, server):
             exchange_patterns(client, server)
+
+
+@test()
+def mptcp_with_user_timeout(t):
+    """user_timeout beside mptcp is refused by -t on both sides, and mptcp named as the reason"""
+    own_network()
+    multipath().close()  # or skip
+    both = "mptcp = yes\nuser_timeout = 5s"
+    done = t.reactord("-t", "-c", t.write("c.ini", config(t.address(), t.address(), listen=both, upstream=both)))
+    if not done.code:
+        raise Skipped("this kernel has TCP_USER_TIMEOUT for Multipath TCP")
+    why = r":\d+: \[(.*?)\] user_timeout: Multipath TCP does not have it \(none beside mptcp = yes\)"
+    check_equal(re.findall(why, done.err), ["listen front", "upstream back"], done.err)
 
 
 @test()
