@@ -84,7 +84,9 @@ static int option_ban_set_exempt(const struct option *o, struct option_value *v)
     int rc = option_proxy_trusted.set(o, v);
 
     for (unsigned i = 0; rc == 0 && i < found->n; i++)
-        if (found->list[i].bits == 0 && found->list[i].len > 0)
+        if (found->list[i].len == 0)
+            rc = option_refuse(v, "'unix' is no block: clients of unix sockets are never banned");
+        else if (found->list[i].bits == 0)
             rc = option_refuse(v, "a block of 0 bits exempts all clients: then leave out ban");
     if (rc < 0)
         *found = before;

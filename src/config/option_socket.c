@@ -85,6 +85,20 @@ static bool option_socket_is_any(const struct address *a)
     return IN6_IS_ADDR_UNSPECIFIED(&a->u.in6.sin6_addr);
 }
 
+static bool option_socket_is_of_many(const struct address *a)
+{
+    if (a->u.sa.sa_family == AF_INET)
+        return IN_MULTICAST(ntohl(a->u.in.sin_addr.s_addr)) ||
+               a->u.in.sin_addr.s_addr == htonl(INADDR_BROADCAST);
+    return IN6_IS_ADDR_MULTICAST(&a->u.in6.sin6_addr);
+}
+
+static bool option_socket_lacks_zone(const struct address *a)
+{
+    return a->u.sa.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&a->u.in6.sin6_addr) &&
+           a->u.in6.sin6_scope_id == 0 && a->u.zoned.zone[0] == '\0';
+}
+
 static int option_socket_parse_source(struct option_value *v, struct address *out, const char *item)
 {
     struct address found[2];
@@ -101,6 +115,11 @@ static int option_socket_parse_source(struct option_value *v, struct address *ou
                              QUOTE_TEXT(item));
     if (rc < 0 || option_socket_is_any(out))
         return option_refuse(v, "%s is not the address of a host", QUOTE_TEXT(item));
+    if (option_socket_is_of_many(out))
+        return option_refuse(v, "%s is a multicast or broadcast address", QUOTE_TEXT(item));
+    if (option_socket_lacks_zone(out))
+        return option_refuse(v, "%s is an address of a link, and needs a zone such as %%eth0",
+                             QUOTE_TEXT(item));
     return 0;
 }
 

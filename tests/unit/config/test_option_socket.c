@@ -201,6 +201,11 @@ TEST(socket, a_bad_source_is_refused_and_changes_nothing)
         {"192.0.2.1,", "missing beside a comma"},
         {"localhost", "host name"},
         {"db.example.com", "host name"},
+        {"224.0.0.1", "a multicast or broadcast address"},
+        {"239.255.255.255", "a multicast or broadcast address"},
+        {"255.255.255.255", "a multicast or broadcast address"},
+        {"ff02::1", "a multicast or broadcast address"},
+        {"127.0.0.1, fe80::1", "'fe80::1' is an address of a link, and needs a zone such as %eth0"},
         {"*", "not the address of a host"},
         {"0.0.0.0", "not the address of a host"},
         {"[::]", "not the address of a host"},
@@ -212,6 +217,8 @@ TEST(socket, a_bad_source_is_refused_and_changes_nothing)
     };
     char longest[200];
 
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "source_address", "fe80::1%lo"), 0);
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "source_address", "223.255.255.255"), 0);
     ck_assert_int_eq(try(OPTION_UPSTREAM, "source_address", "127.0.0.9"), 0);
     for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
         refused(OPTION_UPSTREAM, "source_address", bad[i].text, bad[i].why);
