@@ -16,7 +16,7 @@ const CHARTS = [
   {key: "busy", title: "Busy, of the busiest loop", text: (n) => n.toFixed(n < 10 ? 1 : 0) + " %",
     series: () => [{figure: "busy_percent", name: "busy"}]},
 ];
-const HEIGHT = 132, LEFT = 66, RIGHT = 6, TOP = 8, BOTTOM = 20, STRIP = 112, REASONS = 5;
+const HEIGHT = 132, LEFT = 66, RIGHT = 6, TOP = 8, BOTTOM = 20, STRIP = 112, REASONS = 5, NEAR = 44, GROUP = 132;
 const past = {object: "", step: 0, last: 0, n: 0, end_ms: 0, kept_s: 0, values: new Map()};
 let marked = null, pinned = false; /* the moment under the pointer, in ms; null: now */
 
@@ -228,6 +228,12 @@ function drawChart(chart) {
   svg(drawing, "line", {class: "moment", y1: TOP, y2: HEIGHT - BOTTOM});
 }
 
+/* The outermost line of those that are close to each other, on the side ${step} (1: right) of ${at}; no label crosses them. */
+function endOfGroup(lines, at, step) {
+  const end = lines.reduce((last, line) => ((line - last) * step > 0 && (line - last) * step <= NEAR ? line : last), at);
+  return Math.abs(end - at) <= GROUP ? end : at;
+}
+
 /* The strip above the charts: each event by a few words, as far as there is space. */
 function drawStrip() {
   const figure = chartOf("strip", "What happened"), drawing = figure.lastChild, width = drawing.clientWidth || 300;
@@ -239,16 +245,18 @@ function drawStrip() {
   drawMarks(drawing, width, STRIP);
   const rank = (e) => (markOf(e) === "bad" ? 0 : ["server", "upstream", "overload", "upgrade"].includes(e.kind) ||
     e.text.startsWith("reload: done") ? 1 : 2);
-  const boxes = [];
-  for (const e of events.list.filter((one) => x(one.at_ms) >= LEFT).sort((a, b) => rank(a) - rank(b) || b.at_ms - a.at_ms)) {
+  const boxes = [], seen = events.list.filter((one) => x(one.at_ms) >= LEFT);
+  const lines = [...new Set(seen.map((e) => Math.round(x(e.at_ms))))].sort((a, b) => a - b), reversed = lines.toReversed();
+  for (const e of seen.sort((a, b) => rank(a) - rank(b) || b.at_ms - a.at_ms)) {
     const label = svg(drawing, "text", {class: "what " + markOf(e)}, shortOf(e, width < 500 ? 22 : 34)), size = label.getComputedTextLength() + 6;
-    const at = x(e.at_ms), left = at + size > width ? at - size : at + 3;
+    const at = Math.round(x(e.at_ms)), right = endOfGroup(lines, at, 1) + 3;
+    const left = right + size > width ? endOfGroup(reversed, at, -1) - size : right;
     const row = [0, 1, 2, 3].findIndex((r) => left > 0 && !boxes.some((b) => b.row === r && left < b.right && b.left < left + size));
-    if (row < 0) {
+    if (row < 0 || boxes.some((b) => b.left === left && b.text === label.textContent)) {
       label.remove();
       continue;
     }
-    boxes.push({row, left, right: left + size});
+    boxes.push({row, left, right: left + size, text: label.textContent});
     svg(label, "title", {}, e.text);
     label.setAttribute("x", left);
     label.setAttribute("y", 20 + row * 19);
