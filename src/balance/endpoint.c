@@ -37,6 +37,12 @@ int endpoint_enter(struct endpoint *e)
     return 0;
 }
 
+void endpoint_count(struct endpoint *e)
+{
+    atomic_fetch_add_explicit(e->load, 1, memory_order_acquire);
+    atomic_fetch_add_explicit(&e->group->load, 1, memory_order_relaxed);
+}
+
 void endpoint_leave(struct endpoint *e)
 {
     uint32_t load;

@@ -133,13 +133,14 @@ static inline bool endpoint_is_in_use(const struct endpoint *e)
 void endpoint_put_in_use(struct endpoint *e, bool alone);
 
 /*
- * endpoint_enter(e) / endpoint_leave(e):
- * Add a session, unless the endpoint is full / remove a session. The count never exceeds
- * max_connections.
+ * endpoint_enter(e) / endpoint_count(e) / endpoint_leave(e):
+ * Add a session, unless the endpoint is full / add one of another process, even if it is full /
+ * remove a session.
  *
  * Errors: 0; -EBUSY (max_connections)
  */
 int endpoint_enter(struct endpoint *e) NODISCARD;
+void endpoint_count(struct endpoint *e);
 void endpoint_leave(struct endpoint *e);
 
 /*

@@ -30,7 +30,9 @@ struct process_conf {
     int64_t upgrade_timeout_ns;
     int64_t upgrade_drain_timeout_ns; /* of a replaced process; 0: wait for ever */
     unsigned max_old_processes;
-    const char *chroot; /* NULL: no chroot */
+    bool upgrade_sessions;
+    unsigned handoff_rate; /* sessions a second */
+    const char *chroot;    /* NULL: no chroot */
     bool seccomp;
 };
 

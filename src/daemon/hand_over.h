@@ -12,6 +12,7 @@
  *               bans                 bans that began since the start (daemon/ban_files)
  *               history, events      what its admin interface remembers (daemon/past)
  *               main                 systemd knows the new one as main process: take over
+ *               sessions + socket    offer to hand open sessions over (daemon/session_handoff)
  *               state + state        the state now, sent repeatedly while the old process drains
  *               end + state          the last state
  *

@@ -131,7 +131,7 @@ int predecessors_open(struct predecessors **out)
         return -ENOMEM;
     list_init(&p->list);
     past_init(&p->past);
-    p->pid_file_fd = p->state_fd = p->bans_fd = p->log_fd = -1;
+    p->pid_file_fd = p->state_fd = p->bans_fd = p->log_fd = p->sessions_fd = -1;
     p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (p->epoll_fd < 0) {
         rc = -errno;
@@ -254,6 +254,14 @@ bool predecessors_is_pending(const struct predecessors *p)
     return p->starter != NULL;
 }
 
+int predecessors_take_sessions(struct predecessors *p)
+{
+    int fd = p->sessions_fd;
+
+    p->sessions_fd = -1;
+    return fd;
+}
+
 struct past *predecessors_past(struct predecessors *p)
 {
     return &p->past;
@@ -300,6 +308,11 @@ static bool predecessors_act(struct predecessors *p, struct predecessor *q, cons
     if (is_starter && p->server && hand_over_is(text, "bans"))
         ban_files_use(p->server, state_fd);
     q->has_ended |= hand_over_is(text, "end") != NULL;
+    if (!is_starter && state_fd >= 0 && hand_over_is(text, "sessions") && p->sessions_fd < 0) {
+        p->sessions_fd = state_fd;
+        q->has_given = true;
+        return false;
+    }
     if (state_fd >= 0 && !(is_starter && past_keep(&p->past, text, state_fd)))
         close(state_fd);
     if (go)
@@ -329,7 +342,7 @@ static bool predecessors_lose(struct predecessors *p, struct predecessor *q)
 {
     bool was_starter = q == p->starter;
     long pid = predecessors_pid(q->fd);
-    bool counts = !q->has_ended && q->state && server_state_close(q->state) == 0;
+    bool counts = !q->has_ended && q->state && server_state_close(q->state, q->has_given) == 0;
 
     if (was_starter) {
         predecessors_take_over(p);
@@ -399,6 +412,8 @@ void predecessors_close(struct predecessors *p)
         close(p->bans_fd);
     if (p->log_fd >= 0)
         close(p->log_fd);
+    if (p->sessions_fd >= 0)
+        close(p->sessions_fd);
     close(p->epoll_fd);
     free(p);
 }

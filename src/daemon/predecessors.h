@@ -66,6 +66,14 @@ bool predecessors_step(struct predecessors *p) NODISCARD;
 /* predecessors_is_pending(p): is there a starter from which this process has not taken over yet? */
 bool predecessors_is_pending(const struct predecessors *p);
 
+/*
+ * predecessors_take_sessions(p):
+ * Return the socket by which a replaced process offers its sessions; -1: none.
+ *
+ * Owns:   the caller owns the descriptor
+ */
+int predecessors_take_sessions(struct predecessors *p);
+
 /* predecessors_past(p): what the starter's admin interface remembered, if it was received. */
 struct past *predecessors_past(struct predecessors *p);
 

@@ -15,6 +15,7 @@ struct predecessor {
     int state_fd; /* its state as received at our start, or for the successor; -1: none */
     struct server_state *state;
     bool has_ended; /* `end` was received */
+    bool has_given; /* `sessions` was received */
 };
 
 struct predecessors {
@@ -25,6 +26,7 @@ struct predecessors {
     int pid_file_fd;             /* of `starter`, until it is taken; -1: none */
     int state_fd;                /* state of `starter` when this process started */
     int bans_fd;                 /* bans of `starter`; -1: none */
+    int sessions_fd;             /* offer of the starter that was replaced; -1: none */
     int log_fd; /* copy of the socket to `starter`; stays open for threads that log */
     bool lent;
     struct past past; /* of `starter` */

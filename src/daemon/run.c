@@ -367,7 +367,7 @@ static void run_upgrade_step(struct run *run, const struct run_conf *conf)
         run_set_draining(run, conf, REPORT_NS);
         run_set_deadline(run, process->upgrade_drain_timeout_ns, "upgrade_drain_timeout");
         admin_leave(conf->admin);
-        server_upgrade_leave(conf->server);
+        upgrade_leave(conf->upgrade);
         break;
     case UPGRADE_TOLD_STOP: run_stop_now(run, conf); break;
     case UPGRADE_OLD_ENDED:

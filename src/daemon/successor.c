@@ -230,6 +230,11 @@ int successor_set_main(struct successor *s, int state_fd)
     return 0;
 }
 
+int successor_socket(const struct successor *s)
+{
+    return s->fd;
+}
+
 void successor_report(struct successor *s, const char *word, int state_fd)
 {
     int rc = hand_over_send(s->fd, word, state_fd);

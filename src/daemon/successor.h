@@ -74,6 +74,9 @@ int successor_go(struct successor *s, int state_fd) NODISCARD;
  */
 int successor_set_main(struct successor *s, int state_fd) NODISCARD;
 
+/* successor_socket(s): the hand-over socket of the program. */
+int successor_socket(const struct successor *s);
+
 /*
  * successor_report(s, word, state_fd):
  * Send "state" or "end", with ${state_fd}. A failure is logged at debug level.

@@ -10,8 +10,7 @@
 #include "admin/admin.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text_stream.h"
-#include "config/config_edits.h"
+#include "config/config.h"
 #include "daemon/ban_files.h"
 #include "daemon/fd_store.h"
 #include "daemon/hand_over.h"
@@ -21,12 +20,10 @@
 #include "daemon/predecessors.h"
 #include "daemon/program.h"
 #include "daemon/reload.h"
+#include "daemon/session_handoff.h"
 #include "daemon/successor.h"
-#include "daemon/ticket_keys.h"
-#include "handover/server_settings.h"
-#include "handover/server_state.h"
+#include "daemon/upgrade_gift.h"
 #include "handover/server_upgrade.h"
-#include "listen/listeners.h"
 #include "server/server.h"
 
 enum upgrade_state { UPGRADE_SERVING, UPGRADE_STARTING, UPGRADE_IS_REPLACED };
@@ -36,18 +33,9 @@ struct upgrade {
     enum upgrade_state state;
     struct successor *successor; /* NULL: SERVING */
     int64_t bans_at_ns;          /* when bans were handed over to it */
+    struct session_handoff *sessions;
     int epoll_fd;
     char failure[UPGRADE_FAILURE_BYTES];
-};
-
-/* Descriptors for the new process. */
-struct upgrade_gift {
-    struct listeners_descriptor *sockets;
-    unsigned n_sockets;
-    char (*names)[FD_STORE_NAME_BYTES];
-    int state_fd, tickets_fd, bans_fd;
-    struct launch_descriptor *list;
-    unsigned n;
 };
 
 static int upgrade_watch(const struct upgrade *u, int fd, int operation)
@@ -71,7 +59,11 @@ int upgrade_create(struct upgrade **out, const struct upgrade_conf *conf)
         free(u);
         return rc;
     }
-    rc = upgrade_watch(u, predecessors_fd(conf->predecessors), EPOLL_CTL_ADD);
+    rc = session_handoff_create(&u->sessions, conf->server);
+    if (rc == 0)
+        rc = upgrade_watch(u, session_handoff_fd(u->sessions), EPOLL_CTL_ADD);
+    if (rc == 0)
+        rc = upgrade_watch(u, predecessors_fd(conf->predecessors), EPOLL_CTL_ADD);
     if (rc < 0) {
         upgrade_destroy(u);
         return rc;
@@ -113,113 +105,6 @@ void upgrade_tell_old(struct upgrade *u, const char *word)
         predecessors_tell(u->conf.predecessors, word);
 }
 
-/*
- * Write the state to a memory file; with ${settings} also the administrator's settings and the
- * addresses of names, which after the take-over only the new process changes.
- */
-static int upgrade_write_state(const struct upgrade *u, bool settings, int *out_fd)
-{
-    char *text = NULL;
-    size_t len;
-    FILE *f = open_memstream(&text, &len);
-    int rc;
-
-    if (!f)
-        return -ENOMEM;
-    server_state_write(u->conf.server, f);
-    if (settings)
-        config_edits_write(reload_running(u->conf.reload), f);
-    if (settings)
-        server_settings_write(u->conf.server, f);
-    if (settings)
-        server_state_write_names(u->conf.server, f);
-    rc = text_stream_close(f, &text);
-    if (rc == 0)
-        rc = hand_over_write_state(out_fd, text, len);
-    free(text);
-    return rc;
-}
-
-static void upgrade_gift_close(struct upgrade_gift *g)
-{
-    if (g->state_fd >= 0)
-        close(g->state_fd);
-    if (g->tickets_fd >= 0)
-        close(g->tickets_fd);
-    if (g->bans_fd >= 0)
-        close(g->bans_fd);
-    free(g->sockets);
-    free(g->names);
-    free(g->list);
-}
-
-static void upgrade_gift_add(struct upgrade_gift *g, int fd, const char *name)
-{
-    g->list[g->n++] = (struct launch_descriptor){.fd = fd, .name = name};
-}
-
-static int upgrade_gift_list_sockets(struct upgrade_gift *g, const struct upgrade *u)
-{
-    struct listeners_descriptor *larger;
-    const struct address *address;
-    unsigned n_admin = 0;
-    int rc = server_upgrade_descriptors(u->conf.server, &g->sockets, &g->n_sockets);
-
-    while (admin_descriptor(u->conf.admin, n_admin, &address) >= 0)
-        n_admin++;
-    if (rc < 0 || n_admin == 0)
-        return rc;
-    larger = realloc(g->sockets, (g->n_sockets + n_admin) * sizeof(*larger));
-    if (!larger)
-        return -ENOMEM;
-    g->sockets = larger;
-    for (unsigned i = 0; i < n_admin; i++) {
-        int fd = admin_descriptor(u->conf.admin, i, &address);
-
-        g->sockets[g->n_sockets++] = (struct listeners_descriptor){.fd = fd, .address = *address};
-    }
-    return 0;
-}
-
-/* Collect all descriptors; the last is a placeholder for the hand-over socket. */
-static int upgrade_gift_open(struct upgrade_gift *g, const struct upgrade *u)
-{
-    struct predecessors *old = u->conf.predecessors;
-    unsigned n_old = PREDECESSORS_DESCRIPTORS * predecessors_draining(old);
-    int pid_file = pid_file_descriptor(u->conf.pid_file), rc;
-
-    *g = (struct upgrade_gift){.state_fd = -1, .tickets_fd = -1, .bans_fd = -1};
-    rc = upgrade_gift_list_sockets(g, u);
-    if (rc == 0)
-        rc = upgrade_write_state(u, true, &g->state_fd);
-    if (rc == 0)
-        rc = ticket_keys_lend(&g->tickets_fd);
-    if (rc < 0)
-        return rc;
-    g->list = calloc(g->n_sockets + n_old + 5, sizeof(*g->list));
-    g->names = calloc(g->n_sockets + 1, sizeof(*g->names));
-    if (!g->list || !g->names)
-        return -ENOMEM;
-    for (unsigned i = 0; i < g->n_sockets; i++) {
-        fd_store_hand_over_name(u->conf.sockets, &g->sockets[i].address, g->names[i]);
-        upgrade_gift_add(g, g->sockets[i].fd, g->names[i]);
-    }
-    if (pid_file >= 0)
-        upgrade_gift_add(g, pid_file, HAND_OVER_PID_FILE);
-    rc = predecessors_lend(old, &g->list[g->n]);
-    if (rc < 0)
-        return rc;
-    g->n += n_old;
-    if (g->tickets_fd >= 0)
-        upgrade_gift_add(g, g->tickets_fd, HAND_OVER_TICKETS);
-    g->bans_fd = ban_files_lend(u->conf.server);
-    if (g->bans_fd >= 0)
-        upgrade_gift_add(g, g->bans_fd, HAND_OVER_BANS);
-    upgrade_gift_add(g, g->state_fd, HAND_OVER_STATE);
-    upgrade_gift_add(g, -1, HAND_OVER_NAME);
-    return 0;
-}
-
 static void upgrade_end(struct upgrade *u, const char *why)
 {
     snprintf(u->failure, sizeof(u->failure), "%s", why);
@@ -244,7 +129,7 @@ static int upgrade_start(struct upgrade *u, int64_t timeout_ns)
     int rc;
 
     u->bans_at_ns = clock_now_ns();
-    rc = upgrade_gift_open(&gift, u);
+    rc = upgrade_gift_open(&gift, &u->conf);
     if (rc == 0) {
         conf.descriptors = gift.list;
         conf.n = gift.n;
@@ -265,6 +150,8 @@ static const char *upgrade_obstacle(const struct upgrade *u, unsigned max_old)
         return "another is under way";
     if (upgrade_is_replaced(u))
         return "this process was replaced";
+    if (session_handoff_is_under_way(u->sessions))
+        return "sessions of the process before are still being taken over";
     if (u->conf.obstacle)
         return u->conf.obstacle;
     if (getpid() == 1)
@@ -305,11 +192,18 @@ int upgrade_begin(struct upgrade *u, int64_t timeout_ns, unsigned max_old)
 
 void upgrade_cancel(struct upgrade *u, const char *why)
 {
+    session_handoff_stop(u->sessions);
     if (!upgrade_is_starting(u))
         return;
     log_event(LOG_UPGRADE, LOG_LEVEL_WARNING, "upgrade: cancelled: %s; process %ld is killed", why,
               (long)successor_pid(u->successor));
     upgrade_end(u, why);
+}
+
+void upgrade_leave(struct upgrade *u)
+{
+    server_upgrade_close(u->conf.server);
+    session_handoff_offer(u->sessions, successor_socket(u->successor));
 }
 
 void upgrade_report(struct upgrade *u, const char *word)
@@ -318,7 +212,7 @@ void upgrade_report(struct upgrade *u, const char *word)
 
     if (!upgrade_is_replaced(u))
         return;
-    rc = upgrade_write_state(u, false, &fd);
+    rc = upgrade_gift_write_state(&u->conf, false, &fd);
     if (rc < 0) {
         log_warning("upgrade: counters of this process were not sent to the new one: %s",
                     strerror(-rc));
@@ -333,7 +227,7 @@ static enum upgrade_event upgrade_go(struct upgrade *u)
 {
     struct successor *s = u->successor;
     pid_t pid = successor_pid(s);
-    int state_fd = -1, rc = upgrade_write_state(u, true, &state_fd);
+    int state_fd = -1, rc = upgrade_gift_write_state(&u->conf, true, &state_fd);
 
     if (rc < 0)
         log_warning("upgrade: counters cannot be sent to process %ld yet: %s; they follow later",
@@ -359,7 +253,7 @@ static enum upgrade_event upgrade_replace(struct upgrade *u)
         upgrade_fail(u, why);
         return UPGRADE_FAILED;
     }
-    rc = upgrade_write_state(u, true, &state_fd);
+    rc = upgrade_gift_write_state(&u->conf, true, &state_fd);
     if (rc < 0)
         log_warning("upgrade: process %ld does not get what was set since it was ready: %s",
                     (long)pid, strerror(-rc));
@@ -407,11 +301,21 @@ static enum upgrade_event upgrade_step_successor(struct upgrade *u)
     return UPGRADE_NOTHING;
 }
 
+static void upgrade_take_sessions(struct upgrade *u)
+{
+    const struct process_conf *conf = &reload_running(u->conf.reload)->process;
+    int fd = predecessors_take_sessions(u->conf.predecessors);
+
+    if (fd >= 0)
+        session_handoff_take(u->sessions, fd, conf->upgrade_sessions ? conf->handoff_rate : 0);
+}
+
 enum upgrade_event upgrade_step(struct upgrade *u)
 {
     struct predecessors *old = u->conf.predecessors;
     unsigned before = predecessors_draining(old);
 
+    session_handoff_step(u->sessions);
     if (u->successor)
         return upgrade_step_successor(u);
     if (predecessors_step(old)) {
@@ -421,6 +325,7 @@ enum upgrade_event upgrade_step(struct upgrade *u)
         fd_store_give_up(u->conf.sockets);
         return UPGRADE_TOOK_OVER;
     }
+    upgrade_take_sessions(u);
     return predecessors_draining(old) < before ? UPGRADE_OLD_ENDED : UPGRADE_NOTHING;
 }
 
@@ -428,6 +333,7 @@ void upgrade_destroy(struct upgrade *u)
 {
     if (!u)
         return;
+    session_handoff_destroy(u->sessions);
     successor_destroy(u->successor);
     close(u->epoll_fd);
     free(u);

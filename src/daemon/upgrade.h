@@ -14,28 +14,11 @@
 #include <stdint.h>
 
 #include "base/must.h"
+#include "daemon/upgrade_conf.h"
 
-struct admin;
-struct fd_store;
-struct pid_file;
-struct predecessors;
-struct reload;
-struct program;
-struct server;
 struct upgrade;
 
 #define UPGRADE_FAILURE_BYTES 256
-
-struct upgrade_conf {
-    const struct program *program;
-    struct server *server;
-    struct predecessors *predecessors;
-    struct fd_store *sockets;
-    struct pid_file *pid_file; /* NULL: none */
-    struct admin *admin;       /* NULL: none */
-    struct reload *reload;     /* knows the servers that an administrator added and removed */
-    const char *obstacle;      /* why this process can never be replaced; NULL: it can be */
-};
 
 enum upgrade_event {
     UPGRADE_NOTHING,
@@ -75,7 +58,11 @@ int upgrade_begin(struct upgrade *u, int64_t timeout_ns, unsigned max_old);
 /* upgrade_failure(u): why the last upgrade was refused or failed. */
 const char *upgrade_failure(const struct upgrade *u);
 
-/* upgrade_cancel(u, why): kill the process that is being started, if any. */
+/*
+ * upgrade_cancel(u, why):
+ * Kill the process that is being started, if any, and end a hand-off of sessions. Call it before
+ * server_stop().
+ */
 void upgrade_cancel(struct upgrade *u, const char *why);
 
 /*
@@ -86,6 +73,13 @@ void upgrade_cancel(struct upgrade *u, const char *why);
 bool upgrade_is_starting(const struct upgrade *u);
 bool upgrade_is_pending(const struct upgrade *u);
 bool upgrade_is_replaced(const struct upgrade *u);
+
+/*
+ * upgrade_leave(u):
+ * After UPGRADE_REPLACED: leave the listen sockets to the new process, offer it the open sessions,
+ * and then drain.
+ */
+void upgrade_leave(struct upgrade *u);
 
 /*
  * upgrade_old(u) / upgrade_tell_old(u, word):

@@ -163,3 +163,18 @@ bool backend_judge(struct backend *b, enum backend_poll poll, const char *cause)
     b->paced = true;
     return false;
 }
+
+/* Without memory for the other loop, libev removes the descriptor at its next event. */
+void backend_forget(struct backend *b, int fd)
+{
+    struct ev_loop *other = ev_loop_new(EVBACKEND_SELECT | EVFLAG_NOENV | EVFLAG_NOSIGMASK);
+    struct ev_embed embed;
+
+    if (!other)
+        return;
+    ev_embed_init(&embed, NULL, b->ev);
+    ev_embed_start(other, &embed);
+    (void)epoll_ctl(embed.io.fd, EPOLL_CTL_DEL, fd, NULL);
+    ev_embed_stop(other, &embed);
+    ev_loop_destroy(other);
+}

@@ -71,6 +71,15 @@ void backend_poll(struct backend *b, bool may_block);
 bool backend_judge(struct backend *b, enum backend_poll poll, const char *cause);
 
 /*
+ * backend_forget(b, fd):
+ * Remove ${fd} from the epoll instance. libev hides the instance's descriptor, but an ev_embed
+ * watcher of another loop watches it.
+ *
+ * Thread: loop
+ */
+void backend_forget(struct backend *b, int fd);
+
+/*
  * backend_rebuild(b):
  * Replace the epoll instance; the next poll registers all watchers in it.
  *

@@ -365,6 +365,12 @@ int64_t loop_due_ns(struct loop *l, int64_t from_ns, int64_t limit_ns)
     return heard_due_ns(&l->heard, from_ns, limit_ns);
 }
 
+void loop_forget_fd(struct loop *l, int fd)
+{
+    MUST(loop_is_current(l));
+    backend_forget(&l->backend, fd);
+}
+
 struct ev_loop *loop_ev(struct loop *l)
 {
     return l->backend.ev;

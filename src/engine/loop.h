@@ -273,6 +273,15 @@ void loop_adopt_heard(struct loop *loop, const struct heard *heard);
 int loop_watchable_fds(const struct loop *loop);
 
 /*
+ * loop_forget_fd(loop, fd):
+ * Remove ${fd}, which no watcher uses, from the epoll instance now: libev leaves it there until its
+ * next event. Before ${fd} is watched again, call ev_io_set().
+ *
+ * Thread: loop
+ */
+void loop_forget_fd(struct loop *loop, int fd);
+
+/*
  * loop_reserve_fd(loop, fd):
  * Reserve the memory that libev needs to watch ${fd}; without it, libev may abort the process.
  *

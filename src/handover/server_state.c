@@ -370,7 +370,7 @@ int server_state_report(struct server_state *st, const char *text)
 }
 
 /* Write ${lines} as if every open session had ended. */
-static int server_state_write_closed(char **out, const struct server_state_lines *lines)
+static int server_state_write_closed(char **out, const struct server_state_lines *lines, bool gave)
 {
     size_t len;
     FILE *f = open_memstream(out, &len);
@@ -380,7 +380,7 @@ static int server_state_write_closed(char **out, const struct server_state_lines
         const struct server_state_line *line = &lines->list[i];
         char *closed;
 
-        rc = counters_set_close_text(&closed, line->values);
+        rc = counters_set_close_text(&closed, line->values, gave);
         if (rc < 0)
             break;
         fprintf(f, "%s %s%s\n", line->kind, line->name, closed);
@@ -393,7 +393,7 @@ static int server_state_write_closed(char **out, const struct server_state_lines
     return rc;
 }
 
-int server_state_close(struct server_state *st)
+int server_state_close(struct server_state *st, bool gave)
 {
     struct server_state_lines lines;
     char *text;
@@ -401,7 +401,7 @@ int server_state_close(struct server_state *st)
 
     if (rc < 0)
         return rc;
-    rc = server_state_write_closed(&text, &lines);
+    rc = server_state_write_closed(&text, &lines, gave);
     server_state_lines_close(&lines);
     if (rc < 0)
         return rc;

@@ -10,6 +10,7 @@
 #ifndef HANDOVER_SERVER_STATE_H
 #define HANDOVER_SERVER_STATE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/must.h"
@@ -53,13 +54,14 @@ int server_state_create(struct server_state **out, struct server *sv, const char
 int server_state_report(struct server_state *st, const char *text) NODISCARD;
 
 /*
- * server_state_close(st):
- * Count the open sessions of the other process, which was killed, as ended by SESSION_ERROR.
+ * server_state_close(st, gave):
+ * Count the open sessions of the other process, which was killed, as ended by SESSION_ERROR, but
+ * not those that were taken from it, if it ${gave} any.
  *
  * Thread: main
  * Errors: as server_state_report()
  */
-int server_state_close(struct server_state *st) NODISCARD;
+int server_state_close(struct server_state *st, bool gave) NODISCARD;
 
 /*
  * server_state_text(st):

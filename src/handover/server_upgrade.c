@@ -9,9 +9,14 @@ int server_upgrade_descriptors(struct server *sv, struct listeners_descriptor **
     return listeners_descriptors(server_parts(sv).listeners, out, n);
 }
 
-void server_upgrade_leave(struct server *sv)
+void server_upgrade_close(struct server *sv)
 {
     listeners_leave(server_parts(sv).listeners);
+}
+
+void server_upgrade_leave(struct server *sv)
+{
+    server_upgrade_close(sv);
     server_drain(sv); /* all sockets are stopping already */
 }
 

@@ -18,13 +18,14 @@ int server_upgrade_descriptors(struct server *sv, struct listeners_descriptor **
                                unsigned *n) NODISCARD;
 
 /*
- * server_upgrade_leave(sv):
+ * server_upgrade_leave(sv) / server_upgrade_close(sv):
  * As server_drain(), but leave the sockets and their files to the other process that accepts from
- * them. Idempotent.
+ * them / only leave the sockets. Both are idempotent.
  *
  * Thread: main
  */
 void server_upgrade_leave(struct server *sv);
+void server_upgrade_close(struct server *sv);
 
 /*
  * server_upgrade_keep(sv):

@@ -205,6 +205,12 @@ void connection_limit_retry(struct connection_limit *limit)
     connection_limit_wake(limit);
 }
 
+void connection_limit_count(struct connection_limit *limit, struct quota *own)
+{
+    quota_count(own);
+    quota_count(&limit->quota);
+}
+
 void connection_limit_leave(struct connection_limit *limit, struct quota *own)
 {
     quota_leave(own);

@@ -121,6 +121,12 @@ int64_t connection_limit_pass_or_wait(struct connection_limit *limit, struct hol
 void connection_limit_retry(struct connection_limit *limit);
 
 /*
+ * connection_limit_count(limit, own):
+ * Count a client in, whatever the limits are: another process has served it so far.
+ */
+void connection_limit_count(struct connection_limit *limit, struct quota *own);
+
+/*
  * connection_limit_leave(limit, own) / connection_limit_withdraw(limit, own):
  * Count a client out. Withdraw also gives back the rate token; for a client that did not come or
  * was refused otherwise.

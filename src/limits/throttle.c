@@ -213,6 +213,18 @@ void throttle_join_loop(struct throttle *t)
         loop_resume(channel_net(t->channel)->loop, &t->timer);
 }
 
+void throttle_save(const struct throttle *t, int64_t *full_at_ns)
+{
+    for (unsigned i = 0; i < THROTTLE_DIRECTIONS; i++)
+        full_at_ns[i] = t ? atomic_load_explicit(&t->each[i].full_at_ns, memory_order_relaxed) : 0;
+}
+
+void throttle_restore(struct throttle *t, const int64_t *full_at_ns)
+{
+    for (unsigned i = 0; t && i < THROTTLE_DIRECTIONS; i++)
+        atomic_store_explicit(&t->each[i].full_at_ns, full_at_ns[i], memory_order_relaxed);
+}
+
 void throttle_destroy(struct throttle *t)
 {
     if (!t)

@@ -110,6 +110,16 @@ void throttle_leave_loop(struct throttle *t);
 void throttle_join_loop(struct throttle *t);
 
 /*
+ * throttle_save(t, full_at_ns) / throttle_restore(t, full_at_ns):
+ * Write the state of the connection's own buckets, THROTTLE_DIRECTIONS of them, for another process
+ * / use it. ${t} may be NULL.
+ *
+ * Thread: loop
+ */
+void throttle_save(const struct throttle *t, int64_t *full_at_ns);
+void throttle_restore(struct throttle *t, const int64_t *full_at_ns);
+
+/*
  * throttle_destroy(t):
  * Give back reserved bytes; free ${t} or NULL.
  *

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "limits/admission.h"
 #include "limits/connection_limit.h"
 #include "listen/listener_generation.h"
 #include "listen/listener_internal.h"
@@ -57,6 +58,19 @@ int listener_create(struct listener **out, const char *name, const struct quota_
     ref_init(&ls->references);
     *out = ls;
     return 0;
+}
+
+const struct service *listener_enter(struct listener *ls, struct admission_ticket *ticket,
+                                     const struct address *client)
+{
+    struct listener_generation *gen = atomic_load(&ls->current); /* see note: current */
+
+    if (!gen)
+        return NULL;
+    connection_limit_count(ls->connection_limit, &ls->quota);
+    *ticket = (struct admission_ticket){.of = NULL};
+    admission_carry_over(gen->admission, ticket, client);
+    return &listener_generation_hold(gen)->service;
 }
 
 void listener_left(const struct service *service)

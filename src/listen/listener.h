@@ -31,6 +31,8 @@
 struct arena;
 struct access_log_format;
 struct access_log;
+struct address;
+struct admission_ticket;
 struct hold;
 struct listener;
 struct connection_limit;
@@ -134,6 +136,17 @@ const struct listener_log_conf *listener_conf_log(const struct listener_conf *co
  */
 int listener_create(struct listener **out, const char *name, const struct quota_conf *quota,
                     struct connection_limit *connection_limit) NODISCARD;
+
+/*
+ * listener_enter(ls, ticket, client):
+ * Count a session of another process in, with ${client}, whatever the limits are, and return the
+ * service of the current generation; NULL: ${ls} was removed.
+ *
+ * Thread: control loop
+ * Owns:   the caller has a reference to the generation, until listener_left(), and ${ticket}
+ */
+const struct service *listener_enter(struct listener *ls, struct admission_ticket *ticket,
+                                     const struct address *client);
 
 /*
  * listener_left(service):

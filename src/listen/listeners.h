@@ -202,6 +202,9 @@ void listeners_continue(struct listeners *ls, const char *name, struct counters_
  */
 struct listener *listeners_lookup(struct listeners *ls, const char *name);
 
+/* listeners_find_address(ls, a): the equal address that sessions may point at; NULL: none. */
+const struct address *listeners_find_address(struct listeners *ls, const struct address *a);
+
 /*
  * listeners_set_max(ls, name, max) / listeners_reset_max(ls):
  * Set max_connections of the listener ${name} (0: no limit), until a reload changes that option /

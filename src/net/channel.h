@@ -293,6 +293,47 @@ int channel_leave_loop(struct channel *ch) NODISCARD;
 void channel_join_loop(struct channel *ch, struct netloop *net);
 
 /*
+ * channel_unpipe(ch) / channel_forget(ch, net):
+ * Copy the bytes of its pipe, if any, to memory (out of memory: ${ch} is aborted) / take the
+ * descriptor of ${ch}, which has left the loop of ${net}, out of that loop's epoll instance.
+ *
+ * Thread: loop
+ */
+void channel_unpipe(struct channel *ch);
+void channel_forget(struct channel *ch, struct netloop *net);
+
+/* What a channel without handlers knows, besides its descriptor. */
+struct channel_state {
+    uint64_t bytes_in, bytes_out;
+    int64_t last_io_at_ns;
+    bool read_ended, eof_wanted, eof_sent;
+    bool unwritable;
+    const uint8_t *unsent;
+    size_t n_unsent;
+};
+
+/*
+ * channel_restore(ch, st) / channel_rejoin(ch):
+ * Give the new ${ch} the state ${st}, without touching its descriptor / watch it, instead of
+ * channel_start().
+ *
+ * Thread: loop
+ * Owns:   copies the bytes
+ * Errors: 0; -ENOMEM
+ */
+int channel_restore(struct channel *ch, const struct channel_state *st) NODISCARD;
+void channel_rejoin(struct channel *ch);
+
+/*
+ * channel_vanish(ch):
+ * Close the descriptor by the end of the turn, and send nothing: another process has the
+ * connection. HANDLER_CLOSED follows.
+ *
+ * Thread: loop
+ */
+void channel_vanish(struct channel *ch);
+
+/*
  * channel_abort(ch, error):
  * Reset the connection; pending bytes are lost. HANDLER_CLOSED gets ${error} (0 or -errno). A unix
  * peer sees end of file, or ECONNRESET if it sent bytes that were not read.

@@ -1,8 +1,9 @@
-/* net/channel_move: takes a channel from one loop to another. */
+/* net/channel_move: takes a channel from one loop to another, or from process to process. */
 #include <errno.h>
 
 #include "engine/ready.h"
 #include "net/channel_internal.h"
+#include "net/memory_account.h"
 
 bool channel_may_move(const struct channel *ch)
 {
@@ -39,4 +40,55 @@ void channel_join_loop(struct channel *ch, struct netloop *net)
     channel_watch(ch);
     if (!ch->watched)
         channel_notice_reset(ch);
+}
+
+void channel_unpipe(struct channel *ch)
+{
+    if (ch->pipe)
+        channel_copy_pipe(ch);
+}
+
+void channel_forget(struct channel *ch, struct netloop *net)
+{
+    MUST(!channel_net(ch));
+    loop_forget_fd(net->loop, ch->io.fd);
+    ev_io_set(&ch->io, ch->io.fd, 0); /* libev registers it again, even in this turn */
+}
+
+static enum channel_phase channel_restored_phase(const struct channel_state *st)
+{
+    if (st->eof_sent)
+        return CHANNEL_EOF_SENT;
+    return st->eof_wanted ? CHANNEL_EOF_WANTED : CHANNEL_OPEN;
+}
+
+int channel_restore(struct channel *ch, const struct channel_state *st)
+{
+    ch->bytes_in = st->bytes_in;
+    ch->bytes_out = st->bytes_out;
+    ch->last_io_at_ns = st->last_io_at_ns;
+    ch->phase = (uint8_t)channel_restored_phase(st);
+    if (st->read_ended)
+        ch->flags |= CHANNEL_READ_ENDED;
+    if (st->n_unsent == 0)
+        return 0;
+    if (buffer_append(&ch->out, st->unsent, st->n_unsent) < 0)
+        return -ENOMEM;
+    memory_account_charge(channel_net(ch)->buffered, 0, ch->out.cap);
+    ch->flags |= CHANNEL_PENDING;
+    if (st->unwritable)
+        ch->flags |= CHANNEL_UNWRITABLE;
+    return 0;
+}
+
+void channel_rejoin(struct channel *ch)
+{
+    channel_watch(ch);
+    if (!ch->watched)
+        channel_notice_reset(ch);
+}
+
+void channel_vanish(struct channel *ch)
+{
+    channel_retire(ch, CHANNEL_CLOSED, 0);
 }

@@ -45,7 +45,7 @@
 
 /* ---- any loop ---- */
 
-static void server_release(struct server *sv)
+void server_unhold(struct server *sv)
 {
     if (ref_release(&sv->holds) && sv->events.drained)
         sv->events.drained(sv->events.cookie);
@@ -64,6 +64,21 @@ static int64_t server_on_admit(void *cookie, unsigned descriptors)
     return descriptor_budget_are_lent(&sv->descriptors) ? WORKER_GIVE_BACK_NS : ACCEPTOR_EXHAUSTED;
 }
 
+static void server_count(struct server *sv, const struct service *service)
+{
+    atomic_fetch_add_explicit(&sv->sessions, 1, memory_order_relaxed);
+    descriptor_budget_count(&sv->descriptors, service->ops->descriptors);
+    ref_hold(&sv->holds);
+}
+
+int server_enter(struct server *sv, const struct service *service)
+{
+    if (!descriptor_budget_left(&sv->descriptors, service->ops->descriptors))
+        return -EMFILE;
+    server_count(sv, service);
+    return 0;
+}
+
 static void server_on_ended(void *cookie, const struct service *service)
 {
     struct server *sv = cookie;
@@ -71,7 +86,12 @@ static void server_on_ended(void *cookie, const struct service *service)
     descriptor_budget_release(&sv->descriptors, service->ops->descriptors);
     listener_left(service);
     atomic_fetch_sub_explicit(&sv->sessions, 1, memory_order_relaxed);
-    server_release(sv);
+    server_unhold(sv);
+}
+
+void server_left(struct server *sv, const struct service *service)
+{
+    server_on_ended(sv, service);
 }
 
 static void server_on_accepted(void *cookie, struct session *s)
@@ -81,9 +101,7 @@ static void server_on_accepted(void *cookie, struct session *s)
     unsigned suppressed;
     int rc;
 
-    atomic_fetch_add_explicit(&sv->sessions, 1, memory_order_relaxed);
-    descriptor_budget_count(&sv->descriptors, service->ops->descriptors);
-    ref_hold(&sv->holds);
+    server_count(sv, service);
     rc = worker_assign(sv->threads.workers, s);
     if (rc == 0)
         return;
@@ -104,7 +122,7 @@ static void server_on_socket_opened(void *cookie)
 
 static void server_on_socket_stopped(void *cookie)
 {
-    server_release(cookie);
+    server_unhold(cookie);
 }
 
 static void server_on_replaced(void *cookie, struct list *generations)
@@ -353,7 +371,7 @@ void server_drain(struct server *sv)
         return;
     listeners_stop(sv->listeners);
     workers_drain(sv->workers);
-    server_release(sv);
+    server_unhold(sv);
 }
 
 /* Stop accepting, but do not drain workers: that would end idle echo sessions by FIN. */
@@ -362,7 +380,7 @@ static void server_stop_listeners(struct server *sv)
     if (atomic_exchange(&sv->draining, true))
         return;
     listeners_stop(sv->listeners);
-    server_release(sv);
+    server_unhold(sv);
 }
 
 /* Stop bosses first: then workers get no new sessions. If a group hangs, stop the others too. */
@@ -381,6 +399,11 @@ int server_stop(struct server *sv, unsigned *cut)
         return -ETIMEDOUT;
     MUST(server_sessions(sv) == 0);
     return executors < 0 ? -EBUSY : 0;
+}
+
+void server_hold(struct server *sv)
+{
+    ref_hold(&sv->holds);
 }
 
 unsigned server_sessions(const struct server *sv)

@@ -17,6 +17,7 @@ struct loop;
 struct resize;
 struct server;
 struct server_conf;
+struct service;
 struct task;
 
 struct server_events {
@@ -175,6 +176,19 @@ bool server_watch(struct server *sv);
 int64_t server_watch_interval_ns(const struct server *sv);
 bool server_doze(struct server *sv);
 int server_watch_fd(const struct server *sv);
+
+/*
+ * server_enter(sv, service) / server_left(sv, service):
+ * Count a session of ${service}, from another process, in / out again, as at its end.
+ *
+ * Errors: 0; -EMFILE (no descriptors are left)
+ */
+int server_enter(struct server *sv, const struct service *service) NODISCARD;
+void server_left(struct server *sv, const struct service *service);
+
+/* server_hold(sv) / server_unhold(sv): keep ${sv} from being drained / not any more. */
+void server_hold(struct server *sv);
+void server_unhold(struct server *sv);
 
 /* server_sessions(sv): number of open sessions. */
 unsigned server_sessions(const struct server *sv);

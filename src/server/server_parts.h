@@ -8,11 +8,16 @@ struct resolver;
 struct server;
 struct upstreams;
 
+struct loop_group;
+struct worker;
+
 struct server_parts {
     struct loop *control; /* changes the others; before server_start() main does */
     struct listeners *listeners;
     struct upstreams *upstreams;
     struct resolver *resolver;
+    struct loop_group *loops; /* of the workers */
+    struct worker **workers;  /* by loop number */
 };
 
 /* server_parts(sv): return the parts of ${sv}, which live as long as it. */

@@ -7,6 +7,7 @@
 #include "service/relay.h"
 #include "service/session_handlers.h"
 #include "service/session_preface.h"
+#include "service/session_state.h"
 
 struct echo {
     alignas(CACHE_LINE_BYTES) struct channel client; /* see note: layout in net/channel.h */
@@ -62,6 +63,17 @@ static void echo_carry_over(struct session *s)
     relay_carry_over(&echo_of(s)->back);
 }
 
+static void echo_save(const struct session *s, struct session_state *st)
+{
+    st->first_byte_us = st->queue_us = st->connect_us = UINT32_MAX;
+    relay_save_limits(&echo_of(s)->back, &st->legs[0]);
+}
+
+static int echo_limit(struct session *s, const struct session_state *st)
+{
+    return relay_limit(&echo_of(s)->back, &st->legs[0]);
+}
+
 static bool echo_finished(const struct session *s)
 {
     const struct channel *client = &echo_of(s)->client;
@@ -77,4 +89,6 @@ const struct service_ops echo_ops = {.name = "echo",
                                      .start = echo_start,
                                      .finished = echo_finished,
                                      .carry_over = echo_carry_over,
+                                     .save = echo_save,
+                                     .limit = echo_limit,
                                      .free = echo_free};

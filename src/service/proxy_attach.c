@@ -85,16 +85,23 @@ void proxy_send_header(struct proxy *p)
     (void)rc; /* the pipeline's tail handles a failure */
 }
 
+void proxy_join(struct proxy *p)
+{
+    struct session *s = &p->session;
+
+    session_leg_open(s, 1, &p->server);
+    session_facts_linked(session_facts_of(s), p->server.io.fd);
+    relay_init(&p->to_server, s, &p->client, &p->server);
+    relay_init(&p->to_client, s, &p->server, &p->client);
+}
+
 void proxy_link(struct proxy *p)
 {
     struct session *s = &p->session;
 
     if (s->service->n_access_logs == 0)
         proxy_release_addresses(p);
-    session_leg_open(s, 1, &p->server);
-    session_facts_linked(session_facts_of(s), p->server.io.fd);
-    relay_init(&p->to_server, s, &p->client, &p->server);
-    relay_init(&p->to_client, s, &p->server, &p->client);
+    proxy_join(p);
     relay_tell_first(&p->to_client);
     if (proxy_measures_time(p))
         relay_tell_first(&p->to_server);

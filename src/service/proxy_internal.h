@@ -156,6 +156,25 @@ void proxy_link(struct proxy *p);
 void proxy_begin(struct proxy *p);
 
 /*
+ * proxy_join(p):
+ * Link both channels, as proxy_link() does, without a line in the access log.
+ *
+ * proxy_has_tls(s) / proxy_save(s, st) / proxy_place(s, place, st) / proxy_restore(s, st, fd) /
+ * proxy_limit(s, st) / proxy_is_stranded(s):
+ * The operations of these names; see struct service_ops.
+ *
+ * Thread: loop of ${p}; proxy_place(): any
+ */
+void proxy_join(struct proxy *p);
+bool proxy_has_tls(const struct session *s);
+void proxy_save(const struct session *s, struct session_state *st);
+void proxy_place(struct session *s, const struct session_place *place,
+                 const struct session_state *st);
+void proxy_restore(struct session *s, const struct session_state *st, int fd);
+int proxy_limit(struct session *s, const struct session_state *st);
+bool proxy_is_stranded(const struct session *s);
+
+/*
  * proxy_opened(p) / proxy_failed(p, failure):
  * Record that the connection to ${p}->at can be used / record that it failed, then try another
  * server, pause or abort the session.

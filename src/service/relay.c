@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "limits/throttle.h"
+#include "service/session_state.h"
 
 static struct relay *relay_of(struct handler *h)
 {
@@ -156,4 +157,23 @@ void relay_tell_first(struct relay *r)
     MUST(h->ops == &relay_ops);
     h->ops = &relay_first_ops;
     channel_splice_to(h->channel, r->to, SPLICE_OFF);
+}
+
+bool relay_tells_first(const struct relay *r)
+{
+    return r->handler.ops == &relay_first_ops;
+}
+
+void relay_save_limits(const struct relay *r, struct session_state_leg *leg)
+{
+    throttle_save(r->throttle, leg->bucket_full_at_ns);
+}
+
+int relay_limit(struct relay *r, const struct session_state_leg *leg)
+{
+    int rc = relay_throttle(r, r->handler.channel);
+
+    if (rc == 0)
+        throttle_restore(r->throttle, leg->bucket_full_at_ns);
+    return rc;
 }

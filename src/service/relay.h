@@ -12,6 +12,8 @@
 #include "net/channel.h"
 #include "service/session.h"
 
+struct session_state_leg;
+
 /* A relay, placed right behind its channel; see note: layout in net/channel.h. */
 struct relay {
     struct channel *to;
@@ -38,6 +40,20 @@ void relay_init(struct relay *r, struct session *session, struct channel *from, 
  * Thread: loop
  */
 void relay_tell_first(struct relay *r);
+
+/*
+ * relay_tells_first(r): is the call of relay_tell_first() still to come? Thread: loop
+ *
+ * relay_save_limits(r, leg) / relay_limit(r, leg):
+ * Write the state of the bandwidth limits of ${r} to ${leg} / limit the bandwidth by those of its
+ * service, from the state in ${leg} on.
+ *
+ * Thread: loop
+ * Errors: 0; -ENOMEM
+ */
+bool relay_tells_first(const struct relay *r);
+void relay_save_limits(const struct relay *r, struct session_state_leg *leg);
+int relay_limit(struct relay *r, const struct session_state_leg *leg) NODISCARD;
 
 /* relay_carry_over(r): use the bandwidth limits of the session's new service. Thread: loop */
 void relay_carry_over(struct relay *r);

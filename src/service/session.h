@@ -34,7 +34,9 @@ struct session;
 struct session_facts;
 struct session_header;
 struct session_hello;
+struct session_place;
 struct session_preface;
+struct session_state;
 struct session_tls;
 struct session_spares;
 struct upstream_server;
@@ -67,6 +69,13 @@ enum session_phase {
     SESSION_PHASE_OPEN,
     SESSION_PHASE_CLOSING, /* we end it: only the timeouts of channel_end() apply */
     SESSION_PHASE_ENDING   /* all legs are closed: it is about to be freed */
+};
+
+/* Does another process serve the session? See service/session_handover.h. */
+enum session_gone {
+    SESSION_GONE_NOT,
+    SESSION_GONE_TAKEN, /* this process has handed it over */
+    SESSION_GONE_UNDONE /* this process did not take it */
 };
 
 /* Last read of a leg; see note: last read in service/session_timer.c. */
@@ -122,6 +131,19 @@ struct service_ops {
                   enum session_reason reason);
     /* s->service was replaced: use the new settings. NULL: nothing to do. */
     void (*carry_over)(struct session *s);
+    /* proxy: is TLS with the server used, or begun? */
+    bool (*has_tls)(const struct session *s);
+    /* These are for service/session_handover; ${st} is as of its functions. Add what it knows. */
+    void (*save)(const struct session *s, struct session_state *st);
+    /* proxy: set upstream and server, on any thread. */
+    void (*place)(struct session *s, const struct session_place *place,
+                  const struct session_state *st);
+    /* proxy: make the server's channel of ${fd}, and link both. */
+    void (*restore)(struct session *s, const struct session_state *st, int fd);
+    /* Limit the bandwidth, as it was limited before. Errors: 0; -ENOMEM */
+    int (*limit)(struct session *s, const struct session_state *st);
+    /* proxy: as session_is_stranded(). */
+    bool (*is_stranded)(const struct session *s);
     void (*free)(struct session *s);
 };
 
@@ -141,6 +163,8 @@ struct session {
     enum session_reason reason : 8;
     bool has_facts : 1;     /* see `logged` */
     bool has_open_line : 1; /* the access log has its line at connect */
+    unsigned gone : 2;      /* enum session_gone */
+    unsigned kept : 4;      /* enum session_stay: a new process refused it; 0: none has */
     union {
         uint64_t number;             /* in the access log; 0: not logged */
         struct session_facts *facts; /* has the number, and more; see session_facts.h */

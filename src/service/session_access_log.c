@@ -60,6 +60,24 @@ void session_access_log_begin(struct session *s)
         session_access_log_set_number(s, i, access_log_number(service->access_logs[i].log));
 }
 
+void session_access_log_save(const struct session *s, uint64_t *numbers)
+{
+    for (unsigned i = 0; i < SESSION_FACTS_LOGS; i++)
+        numbers[i] = i < s->service->n_access_logs ? session_access_log_number(s, i) : 0;
+}
+
+void session_access_log_restore(struct session *s, const uint64_t *numbers)
+{
+    const struct service *service = s->service;
+
+    if (service->n_access_logs == 0)
+        return;
+    session_access_log_ask(s);
+    for (unsigned i = 0; i < service->n_access_logs; i++)
+        session_access_log_set_number(
+            s, i, numbers[i] > 0 ? numbers[i] : access_log_number(service->access_logs[i].log));
+}
+
 static int64_t session_access_log_time_ns(void)
 {
     struct timespec ts;

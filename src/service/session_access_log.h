@@ -23,6 +23,16 @@ void session_access_log_begin(struct session *s);
 void session_access_log_end(struct session *s);
 
 /*
+ * session_access_log_save(s, numbers) / session_access_log_restore(s, numbers):
+ * Write the numbers of ${s} in its access logs to the SESSION_FACTS_LOGS ${numbers} / use these,
+ * and new ones in further logs, instead of session_access_log_begin().
+ *
+ * Thread: loop of ${s} / any, before ${s} is on a loop
+ */
+void session_access_log_save(const struct session *s, uint64_t *numbers);
+void session_access_log_restore(struct session *s, const uint64_t *numbers);
+
+/*
  * session_access_log_opened(s):
  * Write the line at connect, once, in the logs that have one.
  *

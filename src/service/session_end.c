@@ -74,6 +74,18 @@ static void session_count_end(struct session *s)
     }
 }
 
+/* Without its legs a session has no outcome for its server. */
+static void session_count_gone(struct session *s)
+{
+    for (unsigned i = 0; i < SESSION_COUNTED; i++)
+        if (s->counted[i] && s->gone == SESSION_GONE_TAKEN)
+            counters_handed_over(s->counted[i]);
+        else if (s->counted[i])
+            counters_not_taken(s->counted[i]);
+    for (unsigned i = 0; i < SESSION_LEGS; i++)
+        s->legs[i] = NULL;
+}
+
 static void session_log_end(const struct session *s)
 {
     const struct channel *client = s->legs[0];
@@ -103,9 +115,13 @@ static void session_run_free(struct task *t)
     struct session *s = CONTAINER_OF(t, struct session, task);
     const struct service_ops *ops = s->service->ops;
 
-    session_log_end(s);
-    session_access_log_end(s);
-    session_count_end(s);
+    if (s->gone == SESSION_GONE_NOT) {
+        session_log_end(s);
+        session_access_log_end(s);
+        session_count_end(s);
+    } else {
+        session_count_gone(s);
+    }
     admission_leave(&s->ticket);
     s->owner->ended(s->owner, s); /* the service may be freed in this call */
     session_free(s, ops);

@@ -85,6 +85,17 @@ void session_facts_fin(struct session_facts *f, unsigned leg)
         f->legs[leg].fin_at_ns = clock_now_ns();
 }
 
+int64_t session_facts_fin_at_ns(const struct session_facts *f, unsigned leg)
+{
+    return f ? f->legs[leg].fin_at_ns : 0;
+}
+
+void session_facts_set_fin(struct session_facts *f, unsigned leg, int64_t at_ns)
+{
+    if (f)
+        f->legs[leg].fin_at_ns = at_ns;
+}
+
 void session_facts_count(struct session_facts *f, uint64_t bytes_in, uint64_t bytes_out)
 {
     struct session_facts_leg *server = &f->legs[1];

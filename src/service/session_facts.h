@@ -44,6 +44,15 @@ void session_facts_linked(struct session_facts *f, int fd);
 /* session_facts_fin(f, leg): the peer of ${leg} has sent end of file. Thread: owner */
 void session_facts_fin(struct session_facts *f, unsigned leg);
 
+/*
+ * session_facts_fin_at_ns(f, leg) / session_facts_set_fin(f, leg, at_ns):
+ * Return / set when the peer of ${leg} sent end of file; 0: it has not.
+ *
+ * Thread: owner
+ */
+int64_t session_facts_fin_at_ns(const struct session_facts *f, unsigned leg);
+void session_facts_set_fin(struct session_facts *f, unsigned leg, int64_t at_ns);
+
 /* session_facts_count(f, bytes_in, bytes_out): set the server's bytes so far. Thread: owner */
 void session_facts_count(struct session_facts *f, uint64_t bytes_in, uint64_t bytes_out);
 

@@ -1,4 +1,4 @@
-#include "sessions/worker.h"
+#include "sessions/worker_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,20 +14,6 @@
 #include "service/session.h"
 #include "service/session_move.h"
 #include "service/session_spares.h"
-#include "sessions/session_set.h"
-
-struct worker {
-    struct session_owner owner;
-    struct worker_env env;
-    struct session_set sessions;
-    struct session_set_walk drained, stopped;
-    struct visit drain;
-    struct visit_part draining;
-    struct task stop;
-    struct task give_back;
-    atomic_bool giving_back; /* give_back is queued */
-    struct log_limit memory_limit;
-};
 
 /* Note when the oldest session began, for netloop_is_young(). */
 static void worker_note_oldest(struct worker *w)
@@ -37,7 +23,7 @@ static void worker_note_oldest(struct worker *w)
     w->owner.net->oldest_at_ns = s ? s->began_at_ns : CLOCK_NEVER;
 }
 
-static void worker_forget(struct worker *w, struct session *s)
+void worker_forget(struct worker *w, struct session *s)
 {
     session_set_remove(&w->sessions, s);
     worker_note_oldest(w);
@@ -52,8 +38,7 @@ static void worker_on_ended(struct session_owner *owner, struct session *s)
     w->env.ended(w->env.cookie, s->service);
 }
 
-/* Tell ${s}, which has come to ${w}, what others were told before. */
-static void worker_welcome(struct worker *w, struct session *s)
+void worker_welcome(struct worker *w, struct session *s)
 {
     worker_note_oldest(w);
     if (atomic_load(w->env.draining))

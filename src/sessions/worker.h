@@ -17,6 +17,7 @@ struct service;
 struct session;
 struct session_set;
 struct session_spares;
+struct session_state;
 struct worker;
 
 struct worker_env {
@@ -90,6 +91,36 @@ void worker_give_back_pipes(struct worker *w);
  *         -ESHUTDOWN (${to} takes no sessions)
  */
 int worker_move(struct worker *w, struct session *s, struct loop *to) NODISCARD;
+
+/*
+ * worker_give(w, s) / worker_take_back(w, s) / worker_gave(w, s):
+ * Take ${s}, for which session_stays() is SESSION_STAYS_NOT, off ${w} for another process, to be
+ * saved / that process did not take it: serve ${s} on / it did: free ${s}.
+ *
+ * Thread: loop of ${w}, not in a callback of ${s}
+ * Errors: 0; -EAGAIN (a visit of all sessions is under way); -ENOMEM (${s} is aborted)
+ */
+int worker_give(struct worker *w, struct session *s) NODISCARD;
+void worker_take_back(struct worker *w, struct session *s);
+void worker_gave(struct worker *w, struct session *s);
+
+/*
+ * worker_take(w, s, take):
+ * Serve the restored ${s} of another process, if its commit() says that this process has it. If
+ * not, ${s} is freed and its descriptors are not touched.
+ *
+ * Thread: loop of ${w}
+ * Owns:   ${w} owns ${s}, and ${fds} of ${take}
+ * Errors: 0; -ENOMEM (no commit()); -EAGAIN, -EPIPE or other of commit()
+ */
+struct worker_take {
+    const struct session_state *state;
+    int fds[2];
+    int (*commit)(void *cookie);
+    void *cookie;
+};
+
+int worker_take(struct worker *w, struct session *s, const struct worker_take *take) NODISCARD;
 
 /* worker_sessions(w): return the sessions of ${w}. Thread: loop of ${w} */
 struct session_set *worker_sessions(struct worker *w);

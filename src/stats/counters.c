@@ -32,6 +32,21 @@ void counters_ended(struct counters *c, enum session_reason reason, uint64_t byt
     atomic_fetch_add_explicit(&c->ended[reason], 1, memory_order_release); /* see note: sums */
 }
 
+void counters_handed_over(struct counters *c)
+{
+    atomic_fetch_add_explicit(&c->moved, 1, memory_order_release); /* see note: sums */
+}
+
+void counters_taken(struct counters *c)
+{
+    counters_add(&c->taken, 1);
+}
+
+void counters_not_taken(struct counters *c)
+{
+    atomic_fetch_sub_explicit(&c->taken, 1, memory_order_relaxed);
+}
+
 void counters_lasted(struct counters *c, int64_t ns)
 {
     histogram_count_shared(&c->duration, ns);
@@ -54,7 +69,8 @@ void counters_first_byte(struct counters_connects *c, int64_t ns)
 
 void counters_read(const struct counters *c, struct counters_view *out)
 {
-    uint64_t ended = 0;
+    /* A session from another process may end here before that process has told its begin. */
+    uint64_t ended = atomic_load_explicit(&c->moved, memory_order_acquire);
 
     for (unsigned i = 0; i < SESSION_REASONS; i++) {
         out->ended[i] = atomic_load_explicit(&c->ended[i], memory_order_acquire);
@@ -63,7 +79,7 @@ void counters_read(const struct counters *c, struct counters_view *out)
     out->began = counters_get(&c->began);
     out->bytes_in = counters_get(&c->bytes_in);
     out->bytes_out = counters_get(&c->bytes_out);
-    out->open = out->began - ended; /* see note: sums */
+    out->open = out->began > ended ? out->began - ended : 0; /* see note: sums */
     histogram_read(&c->duration, &out->duration);
 }
 

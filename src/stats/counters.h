@@ -3,7 +3,7 @@
  *
  * Embedded in their object and initially zero. Any thread may write and read them.
  *
- *   began = open + sum of `ended`      (see note: sums)
+ *   began = open + sum of `ended` + `moved`      (see note: sums)
  */
 #ifndef STATS_COUNTERS_H
 #define STATS_COUNTERS_H
@@ -30,6 +30,8 @@ struct counters {
     _Atomic uint64_t bytes_out;
     _Atomic uint64_t ended[SESSION_REASONS];
     struct histogram duration; /* durations of the sessions counted by counters_lasted() */
+    _Atomic uint64_t moved;    /* open sessions that another process serves on */
+    _Atomic uint64_t taken;    /* sessions of another process that this one serves on */
     uint64_t number;           /* of these counters, for counters_set_report(); 0: none yet */
 };
 
@@ -57,6 +59,15 @@ void counters_began(struct counters *c);
  */
 void counters_ended(struct counters *c, enum session_reason reason, uint64_t bytes_in,
                     uint64_t bytes_out);
+
+/*
+ * counters_handed_over(c) / counters_taken(c) / counters_not_taken(c):
+ * Another process serves an open session of ${c} on, and counts its end / this process does so for
+ * another, which tells the begin / it does not after all.
+ */
+void counters_handed_over(struct counters *c);
+void counters_taken(struct counters *c);
+void counters_not_taken(struct counters *c);
 
 /*
  * counters_moved(c, bytes_in, bytes_out):

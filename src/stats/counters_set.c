@@ -7,7 +7,9 @@
 #include "base/parse.h"
 #include "stats/figure.h"
 
-#define COUNTERS_SET_BEGAN "sessions_total"
+#define COUNTERS_SET_BEGAN       "sessions_total"
+#define COUNTERS_SET_HANDED_OVER "handed_over"
+#define COUNTERS_SET_GAVE        "gave"
 
 /* A uint64_t in decimal, with NUL. */
 #define COUNTERS_SET_NUMBER_BYTES 21
@@ -19,6 +21,7 @@ void counters_set_add(struct counters_set *set, const char *key, _Atomic uint64_
     MUST(set->n <= COUNTERS_SET_MAX && strlen(key) < sizeof(item->key));
     memcpy(item->key, key, strlen(key) + 1);
     item->counter = counter;
+    item->is_told = false;
 }
 
 void counters_set_add_table(struct counters_set *set, const struct figure_table *table, void *live)
@@ -57,6 +60,8 @@ void counters_set_add_sessions(struct counters_set *set, struct counters *c)
     counters_set_add_times(set, "lasted", &c->duration);
     for (unsigned i = SESSION_OPEN + 1; i < SESSION_REASONS; i++)
         counters_set_add(set, session_reason_word(word, (enum session_reason)i), &c->ended[i]);
+    counters_set_add(set, COUNTERS_SET_HANDED_OVER, &c->moved);
+    set->items[set->n - 1].is_told = true; /* they are open in the process that reads it */
 }
 
 void counters_set_add_connects(struct counters_set *set, struct counters_connects *c)
@@ -119,9 +124,19 @@ void counters_set_continue(const struct counters_set *set, const char *text, con
         uint64_t now = counters_set_find(text, set->items[i].key);
         uint64_t was = counters_set_find(before, set->items[i].key);
 
-        if (now > was)
+        if (now > was && !set->items[i].is_told)
             counters_set_count(set->items[i].counter, now - was);
     }
+}
+
+/* Sessions that this process took, and that ${text} counts as ended all the same, are open. */
+static void counters_set_reopen(struct counters *c, const char *text)
+{
+    uint64_t taken = atomic_load_explicit(&c->taken, memory_order_relaxed);
+    uint64_t told = counters_set_find(text, COUNTERS_SET_HANDED_OVER);
+
+    if (counters_set_find(text, COUNTERS_SET_GAVE) > 0 && taken > told)
+        atomic_fetch_sub_explicit(&c->ended[SESSION_ERROR], taken - told, memory_order_relaxed);
 }
 
 void counters_set_report(const struct counters_set *set, struct counters *c,
@@ -137,11 +152,12 @@ void counters_set_report(const struct counters_set *set, struct counters *c,
         c->number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
     report->of = c->number;
     counters_set_continue(set, report->text, report->before ? report->before : "");
+    counters_set_reopen(c, report->text);
 }
 
-int counters_set_close_text(char **out, const char *text)
+int counters_set_close_text(char **out, const char *text, bool gave)
 {
-    uint64_t open = counters_set_find(text, COUNTERS_SET_BEGAN);
+    uint64_t open = counters_set_find(text, COUNTERS_SET_BEGAN), handed_over;
     char word[SESSION_REASON_WORD_BYTES];
 
     for (unsigned i = SESSION_OPEN + 1; i < SESSION_REASONS; i++) {
@@ -149,9 +165,12 @@ int counters_set_close_text(char **out, const char *text)
 
         open -= ended < open ? ended : open;
     }
+    handed_over = counters_set_find(text, COUNTERS_SET_HANDED_OVER);
+    open -= handed_over < open ? handed_over : open;
     session_reason_word(word, SESSION_ERROR);
     /* in front of ${text}, because counters_set_find() takes the first match */
-    if (asprintf(out, " %s=%" PRIu64 " %s", word, open + counters_set_find(text, word), text) < 0)
+    if (asprintf(out, " %s=%" PRIu64 "%s %s", word, open + counters_set_find(text, word),
+                 gave ? " " COUNTERS_SET_GAVE "=1" : "", text) < 0)
         return -ENOMEM;
     return 0;
 }

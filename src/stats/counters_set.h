@@ -8,6 +8,7 @@
 #define STATS_COUNTERS_SET_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -24,6 +25,7 @@ struct counters_set {
     struct counters_set_item {
         char key[SESSION_REASON_WORD_BYTES];
         _Atomic uint64_t *counter;
+        bool is_told; /* counters_set_continue() leaves it alone */
     } items[COUNTERS_SET_MAX];
 };
 
@@ -87,13 +89,15 @@ void counters_set_report(const struct counters_set *set, struct counters *c,
                          struct counters_report *report);
 
 /*
- * counters_set_close_text(out, text):
- * Copy ${text} of a killed process, with its open sessions counted as ended with SESSION_ERROR.
+ * counters_set_close_text(out, text, gave):
+ * Copy ${text} of a killed process, with its open sessions counted as ended with SESSION_ERROR, but
+ * not those that it has handed over. ${gave}: to this process, which may have taken more of them
+ * than ${text} tells.
  *
  * Owns:   the caller frees ${out}
  * Errors: 0; -ENOMEM
  */
-int counters_set_close_text(char **out, const char *text) NODISCARD;
+int counters_set_close_text(char **out, const char *text, bool gave) NODISCARD;
 
 /*
  * counters_set_merge(set, from):

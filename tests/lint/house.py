@@ -16,12 +16,12 @@ MAX_FOLDER = 5500
 LONG_FOLDERS = {
     "config": 12860,
     "ctl": 5710,
-    "daemon": 10780,
-    "engine": 7000,
-    "net": 9060,
-    "server": 5680,
-    "service": 6350,
-    "stats": 5600,
+    "daemon": 11230,
+    "engine": 7040,
+    "net": 9150,
+    "server": 5740,
+    "service": 7080,
+    "stats": 5650,
     "tls": 7420,
 }
 MAX_HEADER_PERCENT = 27

@@ -78,6 +78,10 @@ class Chain:
 
     # What it does
 
+    def rewrite(self, config):
+        """Another configuration, for the next process."""
+        self.daemon.config_path.write_text(f"[reactord]\npid_file = {self.pid_path}\n{config}", encoding="utf-8")
+
     def begin(self):
         count = len(self.started())
         os.kill(self.pid, signal.SIGUSR2)

@@ -293,6 +293,13 @@ void upgrade_tell_old(struct upgrade *u, const char *word)
     (void)word;
 }
 
+/* Without a hand-off of sessions. */
+void upgrade_leave(struct upgrade *u)
+{
+    (void)u;
+    server_upgrade_leave(NULL);
+}
+
 void upgrade_report(struct upgrade *u, const char *word)
 {
     (void)u;

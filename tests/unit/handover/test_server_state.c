@@ -169,7 +169,7 @@ TEST(server_state, counters_of_a_server_missing_in_a_report_continue)
     report("listen echo\nserver back/a down=no idle=1 sessions_total=3\n");
     ck_assert_ptr_nonnull(strstr(write_text(), "server back/a down=no idle=1 sessions_total=3\n"));
     ck_assert_int_eq(server_state_report(state, "listen echo\n"), 0);
-    ck_assert_int_eq(server_state_close(state), 0);
+    ck_assert_int_eq(server_state_close(state, false), 0);
     ck_assert_ptr_nonnull(
         strstr(write_text(), "server back/a down=no error=2 idle=1 sessions_total=3\n"));
 }
@@ -187,7 +187,7 @@ TEST(server_state, counters_continued_by_another_process_are_not_added_twice)
 TEST(server_state, sessions_of_a_killed_process_have_failed)
 {
     report("listen echo idle=1 sessions_total=4\nserver back/a down=no sessions_total=2\n");
-    ck_assert_int_eq(server_state_close(state), 0);
+    ck_assert_int_eq(server_state_close(state, false), 0);
     ck_assert_str_eq(write_text(), "listen echo error=3 idle=1 sessions_total=4\n"
                                    "listen front\nupstream back\n"
                                    "server back/a down=no error=2 sessions_total=2\n"
@@ -213,7 +213,7 @@ static int attempt(void *cookie)
     if (rc == 0)
         rc = server_state_report(st, all);
     if (rc == 0)
-        rc = server_state_close(st);
+        rc = server_state_close(st, false);
     server_state_destroy(st);
     return rc;
 }

@@ -180,7 +180,7 @@ TEST(counters_set, sessions_of_a_killed_process_have_ended)
     char *closed;
 
     counters_set_continue(&after.set, last, "");
-    ck_assert_int_eq(counters_set_close_text(&closed, last), 0);
+    ck_assert_int_eq(counters_set_close_text(&closed, last, false), 0);
     counters_set_continue(&after.set, closed, last);
     counters_read(&after.counters, &v);
     ck_assert_uint_eq(v.began, 10);
@@ -193,7 +193,8 @@ TEST(counters_set, more_ends_than_sessions_leave_no_open_sessions)
 {
     char *closed;
 
-    ck_assert_int_eq(counters_set_close_text(&closed, " client_fin=11 sessions_total=10"), 0);
+    ck_assert_int_eq(counters_set_close_text(&closed, " client_fin=11 sessions_total=10", false),
+                     0);
     ck_assert_str_eq(closed, " error=0  client_fin=11 sessions_total=10");
     free(closed);
 }

@@ -1,0 +1,177 @@
+"""upgrade_sessions: after an upgrade the new process serves the old one's sessions on, and nobody notices."""
+
+import contextlib
+import itertools
+import os
+import re
+import signal
+import socket
+
+from support import net
+from support.case import check, check_equal, test
+from support.chain import Chain, echo
+from support.daemon import alive
+from support.net import Task
+from test_proxy import proxy
+
+MIB = 1024 * 1024
+TAKES = "upgrade_sessions = yes\ndrain_timeout = 0\n"
+
+
+def handed_over(chain, pid):
+    """What the old process says at the end: (handed over, {reason: stayed})."""
+    line = chain.wait_line("sessions handed over", pid)
+    stayed = line.partition("they stay: ")[2]
+    return (int(re.search(r"process: (\d+)", line)[1]),
+            {word: int(n) for word, n in re.findall(r"(\w+) (\d+)", stayed)})
+
+
+def reads_until_end(sock):
+    data = b""
+    with contextlib.suppress(ConnectionResetError):
+        while chunk := sock.recv(65536):
+            data += chunk
+    return data
+
+
+@test(timeout=60)
+def quiet_and_busy_sessions_go_along(t):
+    """idle, streaming, half-closed and blocked sessions go on in the new process; the old one ends"""
+    front, back, knock = t.address(), t.address(), t.address()
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(net.listen(back))
+        chain = stack.enter_context(Chain(t, TAKES + proxy(front, back) + echo(knock)))
+        idle = [stack.enter_context(net.proxied(front, listener)) for _ in range(20)]
+        echoes = [stack.enter_context(net.connect(knock)) for _ in range(20)]
+        client, server = stack.enter_context(net.proxied(front, listener))
+        half, half_server = stack.enter_context(net.proxied(front, listener))
+        half.sendall(b"request")
+        half.shutdown(socket.SHUT_WR)
+        check_equal(reads_until_end(half_server), b"request", "before the end of file")
+        blocked, blocked_server = stack.enter_context(net.proxied(front, listener))
+        blocked_sent = Task(net.send_pattern, blocked, 32 * MIB)
+        for sock in echoes:
+            net.exchange(sock, b"first")
+        received = Task(net.receive_sha256, server, 128 * MIB)
+        sent = Task(net.send_pattern, client, 128 * MIB)
+        old = chain.upgrade()
+        moved, stayed = handed_over(chain, old)
+        check_equal((moved, stayed), (43, {}), "what was handed over")
+        chain.wait_gone(old)
+        check(alive(chain.pid), "the new process has ended")
+        sent.result()
+        check_equal(received.result(), net.pattern_sha256(128 * MIB), "the bytes of the stream")
+        check_equal(net.receive_sha256(blocked_server, 32 * MIB), net.pattern_sha256(32 * MIB), "blocked bytes")
+        blocked_sent.result()
+        half_server.sendall(b"answer")
+        half_server.close()
+        check_equal(reads_until_end(half), b"answer", "after the hand-off")
+        for one, other in idle:
+            one.sendall(b"still")
+            check_equal(net.read_exactly(other, 5), b"still", "what the server got")
+            other.sendall(b"here")
+            check_equal(net.read_exactly(one, 4), b"here", "what the client got")
+        for sock in echoes:
+            net.exchange(sock, b"second")
+        numbers = chain.statistics("listen front")
+        check_equal((numbers["sessions_total"], numbers["sessions"]), (23, 22), "sessions of front")
+        numbers = chain.statistics("listen echo")
+        check_equal((numbers["sessions_total"], numbers["sessions"]), (20, 20), "sessions of echo")
+        for one in [*itertools.chain(*idle), *echoes, client, server, blocked, blocked_server]:
+            one.close()
+        chain.eventually(lambda: chain.statistics("listen front")["sessions"] == 0, "all of front end")
+        chain.eventually(lambda: chain.statistics("listen echo")["sessions"] == 0, "all of echo end")
+        check_equal(chain.statistics("listen echo")["client_fin"], 20, "ends of echo")
+        chain.stop()
+
+
+@test(timeout=60)
+def not_by_default(t):
+    """without upgrade_sessions the old process keeps its sessions"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, Chain(t, "drain_timeout = 0\n" + proxy(front, back)) as chain:
+        with net.proxied(front, listener) as (client, server):
+            old = chain.upgrade()
+            chain.wait_line("draining", old)
+            client.sendall(b"still")
+            check_equal(net.read_exactly(server, 5), b"still", "what the server got")
+            check(alive(old), "the old process has ended")
+            check_equal(chain.lines("handed over", old), [], "lines about sessions")
+        chain.wait_gone(old)
+        chain.stop()
+
+
+@test(timeout=60)
+def what_stays(t):
+    """sessions that the new configuration has no place for stay, and are told by reason"""
+    front, back, gone, changed = (t.address() for _ in range(4))
+    config = TAKES + proxy(front, back)
+    other = f"[listen gone]\naddress = {gone}\nservice = echo\n"
+    framed = f"[listen changed]\naddress = {changed}\nservice = echo\n"
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(net.listen(back))
+        chain = stack.enter_context(Chain(t, config + other + framed))
+        socks = [stack.enter_context(net.connect(address)) for address in (gone, changed)]
+        for sock in socks:
+            net.exchange(sock, b"first")
+        client, server = stack.enter_context(net.proxied(front, listener))
+        chain.rewrite(config + framed + "pipeline = log\n")
+        old = chain.upgrade()
+        check_equal(handed_over(chain, old), (1, {"name": 1, "changed": 1}), "what was handed over")
+        client.sendall(b"still")
+        check_equal(net.read_exactly(server, 5), b"still", "what the server got")
+
+
+def sessions_at_a_slow_pace(t, stack, n):
+    front, back = t.address(), t.address()
+    chain = stack.enter_context(Chain(t, TAKES + "handoff_rate = 40\n[worker]\nthreads = 2\n" + proxy(front, back)))
+    listener = stack.enter_context(net.listen(back))
+    return chain, [stack.enter_context(net.proxied(front, listener)) for _ in range(n)]
+
+
+def is_served(pair):
+    """Do bytes pass? Else both ends must have ended: it is not stuck."""
+    client, server = pair
+    try:
+        client.sendall(b"again")
+        return net.read_exactly(server, 5) == b"again"
+    except (ConnectionResetError, BrokenPipeError, EOFError):
+        check_equal(reads_until_end(client), b"", "what the client got")
+        return False
+
+
+@test(timeout=60)
+def the_new_process_is_killed(t):
+    """a new process that is killed loses the sessions that it has; the old one serves the others on"""
+    with contextlib.ExitStack() as stack:
+        chain, pairs = sessions_at_a_slow_pace(t, stack, 60)
+        old = chain.upgrade()
+        chain.eventually(lambda: len(descriptors_of(chain.pid)) > 10, "some are handed over")
+        os.kill(chain.pid, signal.SIGKILL)
+        moved, _ = handed_over(chain, old)
+        check(0 < moved < 60, f"{moved} were handed over")
+        check_equal(sum(is_served(pair) for pair in pairs), 60 - moved, "served by the old process")
+
+@test(timeout=60)
+def the_old_process_is_killed(t):
+    """an old process that is killed loses the sessions that it has; the new one serves the others"""
+    with contextlib.ExitStack() as stack:
+        chain, pairs = sessions_at_a_slow_pace(t, stack, 60)
+        old = chain.upgrade()
+        chain.eventually(lambda: len(descriptors_of(chain.pid)) > 10, "some are handed over")
+        os.kill(old, signal.SIGKILL)
+        chain.wait_line("ended before it had drained", chain.pid)
+        served = sum(is_served(pair) for pair in pairs)
+        check(0 < served < 60, f"{served} are served")
+        chain.eventually(lambda: chain.statistics("listen front")["sessions"] == served, "the open ones")
+        check_equal(chain.statistics("listen front")["error"], 60 - served, "those that were lost")
+
+
+def descriptors_of(pid):
+    """The sockets of a process that are TCP connections."""
+    found = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            if os.readlink(f"/proc/{pid}/fd/{name}").startswith("socket:"):
+                found.append(name)
+    return found
