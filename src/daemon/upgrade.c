@@ -323,6 +323,7 @@ enum upgrade_event upgrade_step(struct upgrade *u)
         notify_set_main(true);
         pid_file_claim(u->conf.pid_file);
         fd_store_give_up(u->conf.sockets);
+        upgrade_take_sessions(u); /* the offer may have come together with "main" */
         return UPGRADE_TOOK_OVER;
     }
     upgrade_take_sessions(u);

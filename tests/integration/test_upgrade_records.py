@@ -1,0 +1,212 @@
+"""upgrade_records: what a new process does with the sessions that another one sends it: good ones and bad ones."""
+
+import array
+import contextlib
+import os
+import socket
+import struct
+import subprocess
+import time
+
+from support import net
+from support.case import Skipped, check, check_equal, is_root, test
+
+WANT, SESSION, TAKEN, REFUSED, OVER = range(1, 6)
+NAME, CHANGED, SCARCE, RECORD = 9, 10, 11, 12  # enum session_stay
+HEAD = struct.Struct("=IIQ")
+INLINE = 32 * 1024
+
+
+def text(word):
+    return struct.pack("=Q", len(word) + 1) + word.encode() + b"\0"
+
+
+def address(port):
+    raw = struct.pack("=H", socket.AF_INET) + struct.pack(">H", port) + socket.inet_aton("127.0.0.1") + bytes(8)
+    return struct.pack("=IQ", 0, len(raw)) + raw
+
+
+def leg(unsent=b"", read_ended=0):
+    counts = struct.pack("=QQqQqqqq", 0, 0, time.monotonic_ns(), 0, time.monotonic_ns(), 0, 0, 0)
+    return counts + bytes((read_ended, 0, 0, 0)) + struct.pack("=Q", len(unsent)) + unsent
+
+
+def record(listener="echo", upstream="", server="", version=1, unsent=b""):
+    """A session as handover/session_record writes it."""
+    now = time.monotonic_ns()
+    body = text(listener) + text(upstream) + text(server) + address(7) + struct.pack("=IQ", 0, 0)
+    body += struct.pack("=QQ", 1, 2) + bytes(64)                      # id, numbers
+    body += struct.pack("=5q", now, now, (1 << 63) - 1, now, now)     # instants
+    body += bytes(16) + struct.pack("=5I", 0, *[(1 << 32) - 1] * 3, 0) + bytes(4)
+    body += leg(unsent) + leg()
+    return b"RSES" + struct.pack("=IQ", version, 16 + len(body)) + body
+
+
+class Old:
+    """An old process, played by the test, and reactord as the new one."""
+
+    def __init__(self, t, config, nofile=4096):
+        self.t, self.number = t, 0
+        self.path = t.write("new.ini", "[reactord]\nupgrade_sessions = yes\ndrain_timeout = 0\n" + config)
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.control.settimeout(10 * t.scale)
+        with theirs, open(t.path("new.log"), "wb") as log:
+            # It finds the socket as descriptor 3, as systemd passes them.
+            self.new = subprocess.Popen(
+                ["sh", "-c", f"ulimit -n {nofile}; exec 3<&{theirs.fileno()}; LISTEN_PID=$$ LISTEN_FDS=1 "
+                 f"LISTEN_FDNAMES=reactord-upgrade exec {t.options.reactord} -c {self.path}"],
+                stderr=log, stdout=log, pass_fds=[theirs.fileno()])
+
+    def __enter__(self):
+        self.wait("ready")
+        self.control.send(b"go")
+        self.wait("taken")
+        self.control.send(b"main")
+        return self
+
+    def __exit__(self, *_):
+        self.control.close()
+        self.new.kill()
+        self.new.wait()
+
+    def wait(self, word):
+        while not (got := self.control.recv(4096)).startswith(word.encode()):
+            check(got, f"the new process has ended before {word}")
+
+    def offer(self, ends=None):
+        ours, theirs = ends or socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            socket.send_fds(self.control, [b"sessions"], [theirs.fileno()])
+        ours.settimeout(10 * self.t.scale)
+        return ours
+
+    def wanted(self):
+        self.sessions = self.offer()
+        check_equal(HEAD.unpack(self.sessions.recv(INLINE))[0], WANT, "the first message")
+
+    def give(self, data, fds):
+        """The answer: (TAKEN or REFUSED, why)."""
+        self.number += 1
+        self.sessions.sendmsg([HEAD.pack(SESSION, 0, self.number) + data],
+                              [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else [])
+        kind, why, number = HEAD.unpack(self.sessions.recv(INLINE))
+        check_equal(number, self.number, "whose answer it is")
+        return kind, why
+
+
+@contextlib.contextmanager
+def connection(t):
+    """A client, and the end that the old process has."""
+    with net.listen(t.address()) as listener, net.connect("%s:%d" % listener.getsockname()) as client:
+        with net.accept(listener) as ours:
+            yield client, ours
+
+
+ECHO = "[listen echo]\naddress = {0}\nservice = echo\n"
+
+
+@test()
+def a_good_record_is_taken(t):
+    """a session that is sent is served, with its unsent bytes before others, also from a memory file"""
+    with Old(t, ECHO.format(t.address())) as old:
+        old.wanted()
+        for size in (0, 5, 100_000):
+            unsent = bytes(i % 251 for i in range(size))
+            with connection(t) as (client, ours):
+                fds, data = [ours.fileno()], record(unsent=unsent)
+                if len(data) > INLINE:
+                    file = os.memfd_create("record")
+                    os.write(file, data)
+                    fds, data = [*fds, file], b""
+                check_equal(old.give(data, fds), (TAKEN, 0), f"the answer with {size} bytes")
+                ours.close()
+                client.sendall(b"hello")
+                check_equal(net.read_exactly(client, size + 5), unsent + b"hello", "what the client got")
+
+
+@test()
+def bad_records_are_refused(t):
+    """a record that is cut, too long, of another version, or whose descriptors are wrong is refused, untouched"""
+    good = record()
+    with contextlib.ExitStack() as stack:
+        old = stack.enter_context(Old(t, ECHO.format(t.address())))
+        old.wanted()
+        client, ours = stack.enter_context(connection(t))
+        listens = stack.enter_context(net.listen(t.address()))
+        datagrams = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        reader, writer = os.pipe()
+        own = [ours.fileno()]
+        for what, data, fds, why in (
+                ("nothing", b"", [], RECORD),
+                ("a record cut short", good[:-1], own, RECORD),
+                ("a cut head", good[:9], own, RECORD),
+                ("a byte too many", good + b"x", own, RECORD),
+                ("another version", record(version=2), own, RECORD),
+                ("no record", b"x" * len(good), own, RECORD),
+                ("no descriptor", good, [], RECORD),
+                ("a descriptor too many", good, own * 2, RECORD),
+                ("far too many", good, own * 9, None),
+                ("a pipe", good, [reader], RECORD),
+                ("a socket that listens", good, [listens.fileno()], RECORD),
+                ("datagrams", good, [datagrams.fileno()], RECORD),
+                ("an empty file", b"", [*own, os.memfd_create("empty")], RECORD),
+                ("an unknown listener", record(listener="other"), own, NAME),
+                ("a server, of an echo", record(upstream="u", server="s"), own * 2, CHANGED)):
+            kind, got = old.give(data, fds)
+            check_equal(kind, REFUSED, f"the answer to {what}")
+            check(why is None or got == why, f"{what}: refused for {got}, not {why}")
+        client.sendall(b"still")
+        check_equal(net.read_exactly(ours, 5), b"still", "what the old process reads")
+        check_equal(old.give(good, own), (TAKEN, 0), "the answer to a good one, after all")
+        os.close(reader)
+        os.close(writer)
+
+
+@test()
+def no_descriptors_are_left(t):
+    """a new process that has no descriptors left refuses sessions, and serves those that it has"""
+    with contextlib.ExitStack() as stack:
+        old = stack.enter_context(Old(t, ECHO.format(t.address()) + "[worker]\nthreads = 1\n", nofile=60))
+        old.wanted()
+        taken, refused = [], 0
+        for _ in range(60):
+            client, ours = stack.enter_context(connection(t))
+            kind, why = old.give(record(), [ours.fileno()])
+            if kind == TAKEN:
+                taken.append(client)
+                ours.close()
+            else:
+                check_equal(why, SCARCE, "why it is refused")
+                client.sendall(b"still")
+                check_equal(net.read_exactly(ours, 5), b"still", "what the old process reads")
+                refused += 1
+        check(taken and refused, f"{len(taken)} were taken, {refused} refused")
+        for client in taken:
+            net.exchange(client, b"hello")
+
+
+@test()
+def of_another_user(t):
+    """sessions of another user's process are not taken"""
+    if not is_root():
+        raise Skipped("only root can be another user")
+    with Old(t, ECHO.format(t.address())) as old:
+        os.seteuid(65534)
+        try:
+            ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        finally:
+            os.seteuid(0)
+        with old.offer(ends) as ours:
+            check_equal(ours.recv(INLINE), b"", "the first message")
+
+
+@test()
+def sessions_outlive_the_old_process(t):
+    """what was sent is served, though the old process ends before the answer"""
+    with Old(t, ECHO.format(t.address())) as old, connection(t) as (client, ours):
+        old.wanted()
+        old.sessions.sendmsg([HEAD.pack(SESSION, 0, 1) + record()],
+                             [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [ours.fileno()]))])
+        old.sessions.close()
+        ours.close()
+        net.exchange(client, b"hello")
