@@ -133,6 +133,7 @@ help:
 #: make static              gcc -fanalyzer, clang-tidy and cppcheck over src (minutes; STATIC_FLAGS="--tool cppcheck")
 #: make house               figures of the source: sizes, folders, circles of includes; lint holds their limits
 #: make model               check the wake-up and the gate with Spin (MODEL=long: minutes)
+#: make monkey               sessions of every kind that move without pause, for a minute
 #: make stress-long         the stress tests at full load, the queue under TSan too (minutes)
 #: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, acl, access_log, address, admin, parse, frame, tls_files, hand_over, ctl, ...
 #: make mutate              faults in FILE=src/... or LAYER=... that no test notices (COUNT, SEED, MUTATE_GOAL; root, minutes)
@@ -146,6 +147,7 @@ help:
 #: make bench-servers        what clients notice of servers that are added and removed, beside HAProxy (BENCH_FLAGS)
 #: make bench-report         all rows and memory, as a page with tables and plots (python3-matplotlib; HAPROXY, HAPROXY3, NGINX, BENCH_FLAGS)
 #: make bench-upgrade        what becomes of open sessions at an upgrade, beside HAProxy and nginx (BENCH_FLAGS)
+#: make bench-skew           what light connections notice of heavy ones on one loop, beside HAProxy and nginx (BENCH_FLAGS)
 #: make bench-moves          how long a client waits while its session moves to another loop (BENCH_FLAGS)
 #: make bench-reload         what clients notice of reloads and upgrades, beside HAProxy and nginx (BENCH_FLAGS)
 #: make test-build          build with other flags, paths and tools, and install (minutes)
@@ -255,6 +257,11 @@ stress-long: $(STRESS_TESTS)
 	$(BUILD)/tests/stress/queue
 	$(BUILD)/tests/stress/wakeup 50
 	TSAN_OPTIONS=halt_on_error=1 $(BUILD)-tsan/tests/stress/queue 10
+
+# Sessions of every kind that move from loop to loop without pause, beside resets and reloads, for a minute.
+.PHONY: monkey
+monkey: $(PROGRAM) $(CTL_PROGRAM)
+	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) --long -k "session_moves: every session moves each"
 
 .PHONY: model
 model:
@@ -444,6 +451,12 @@ bench-report: $(PROGRAM)
 .PHONY: bench-upgrade
 bench-upgrade: $(PROGRAM)
 	$(PYTHON) tests/bench/upgrade.py --reactord $(PROGRAM) $(BENCH_FLAGS)
+
+.PHONY: bench-skew
+bench-skew: $(PROGRAM)
+	$(MAKE) -C tests/bench BUILD=$(abspath $(BUILD))/bench
+	$(PYTHON) tests/bench/skew.py --reactord $(PROGRAM) --build $(abspath $(BUILD))/bench \
+	    $(BENCH_FLAGS)
 
 .PHONY: bench-moves
 bench-moves: $(PROGRAM)

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 
-from support import net, tls
+from support import descriptors, net, tls
 from support.admin import get, post, section
 from support.case import check, check_equal, test
 from support.server import Counted
@@ -266,3 +266,49 @@ def reset_behind_a_half_close(t):
         check_equal(m.move(next(loop for loop in LOOPS if loop != here), all=True)["moved"], 1, "sessions moved")
         net.reset(client)
         t.eventually(lambda: not m.sessions("copied"), "the session ends")
+
+
+def registered(pid):
+    """The descriptors that all epoll instances of a process watch, one in several instances several times."""
+    lines = []
+    for fd, what in descriptors.of_process(pid).items():
+        with contextlib.suppress(FileNotFoundError):
+            if "eventpoll" in what:
+                with open(f"/proc/{pid}/fdinfo/{fd}", encoding="ascii") as info:
+                    lines += [line for line in info if line.startswith("tfd:")]
+    return len(lines)
+
+
+def monkey_streams(m, kind, until, data):
+    """Whole streams one after the other, then one that is reset half way."""
+    while time.monotonic() < until:
+        check(stream(m.addresses[kind], data, (20_000, 17, 60_000)), f"{kind}: other bytes than were sent")
+        with net.connect(m.addresses[kind]) as s:
+            s.sendall(data[:2000])
+            net.reset(s)
+
+
+@test(timeout=180, plain_only=True)
+def monkey(t):
+    """every session moves each 10 ms at most, of every kind at once, beside resets and reloads: every byte arrives,
+    counters add up, and nothing stays in an epoll instance"""
+    m = Moved(t, list(KINDS))
+    data = b"".join(b"%d\n" % n for n in range(30_000))
+    with m.running():
+        before = registered(m.daemon.pid)
+        with m.restless():
+            until = time.monotonic() + (60 if t.options.long else 2)
+            streams = [net.Task(monkey_streams, m, kind, until, data) for kind in KINDS for _ in range(2)]
+            reloads = 0
+            while time.monotonic() < until:
+                reloads += 1
+                m.daemon.reload(m.config(f"max_lifetime = {reloads + 100}s\n"))
+                m.daemon.wait_carried_over(reloads)
+                held = len(descriptors.of_process(m.daemon.pid))
+                check(registered(m.daemon.pid) <= before + WORKERS * held, "descriptors in epoll instances grow")
+                time.sleep(0.5)
+            for one in streams:
+                one.result()
+        check(m.sums["moved"] > 40, f"few moves: {m.sums}")
+        t.eventually(lambda: not m.sessions(), "all sessions end")
+        t.eventually(lambda: registered(m.daemon.pid) <= before + len(KINDS), "nothing stays in an epoll instance")
