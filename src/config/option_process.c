@@ -149,8 +149,8 @@ static const struct option reactord_rows[] = {
 
 static const struct option boss_rows[] = {
     {"threads", &option_kind_number, 0, OPTION_LIVE, "1",
-     "1 to 64", "number of threads that accept connections",
-     BOSS(threads), 1, SERVER_BOSS_MAX, NULL, NULL},
+     "0 to 64", "number of threads that accept connections; 0: the worker threads do",
+     BOSS(threads), 0, SERVER_BOSS_MAX, NULL, NULL},
     {"accept_batch", &option_kind_number, 0, OPTION_LIVE, "64",
      "1 to 4096", "connections to accept from one socket before the next socket has its turn",
      BOSS(accept_batch), 1, 4096, NULL, NULL},

@@ -5,6 +5,13 @@
 #include "base/hash.h"
 #include "engine/loop.h"
 
+/*
+ * A loop passes a client on to one with fewer connections: by more than this number, and more than
+ * this part of the other's.
+ */
+#define CHOOSER_NEAR      1
+#define CHOOSER_NEAR_PART 8
+
 void chooser_init(struct chooser *c, enum chooser_kind kind)
 {
     c->kind = kind;
@@ -143,4 +150,37 @@ struct loop *chooser_pick_in(struct chooser *c, struct chooser_rounds *rounds,
     }
     MUST(!"a chooser kind");
     return NULL;
+}
+
+/* Has ${other} so few connections that moving one there from ${own} is worth a wake-up? */
+static bool chooser_is_lighter(const struct loop *other, const struct loop *own)
+{
+    unsigned load = loop_load(other);
+
+    return loop_availability(other) == LOOP_AVAILABLE &&
+           loop_load(own) > load + CHOOSER_NEAR + load / CHOOSER_NEAR_PART;
+}
+
+struct loop *chooser_pick_near(struct chooser *c, struct loop *own, struct loop *const *loops,
+                               unsigned n)
+{
+    struct loop *best = own;
+    uint64_t random;
+    unsigned i = 0;
+
+    while (i < n && loops[i] != own)
+        i++;
+    if (i == n)
+        return NULL;
+    if (n == 1)
+        return own;
+    random = hash_mix(atomic_fetch_add_explicit(&c->next, 1, memory_order_relaxed));
+    for (unsigned tries = 0; tries < 2; tries++) {
+        unsigned step = ((uint32_t)random + tries) % (n - 1); /* two different ones, if there are */
+        struct loop *other = chooser_at(loops, n, i + 1 + step);
+
+        if (chooser_is_lighter(other, own) && (best == own || loop_load(other) < loop_load(best)))
+            best = other;
+    }
+    return best;
 }

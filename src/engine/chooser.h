@@ -10,6 +10,10 @@
  * block each place of a round meets every loop once:
  *
  *   place p of round r -> loop P[(p + S[r]) mod n]
+ *
+ * note: near. A loop that has accepted a connection keeps it: a hand-over costs a wake-up and a
+ * cold cache. It hands over to one of two random loops that has clearly fewer: with one more than
+ * the other, or an eighth more, a difference is chance and passes.
  */
 #ifndef ENGINE_CHOOSER_H
 #define ENGINE_CHOOSER_H
@@ -65,6 +69,16 @@ struct loop *chooser_pick(struct chooser *c, struct loop *const *loops, unsigned
  */
 struct loop *chooser_pick_in(struct chooser *c, struct chooser_rounds *rounds,
                              struct loop *const *loops, unsigned n);
+
+/*
+ * chooser_pick_near(c, own, loops, n):
+ * Select ${own}, or the less loaded of two random others if it has clearly fewer connections (note:
+ * near). NULL if ${own} is not one of the ${n} loops.
+ *
+ * Thread: loop ${own}
+ */
+struct loop *chooser_pick_near(struct chooser *c, struct loop *own, struct loop *const *loops,
+                               unsigned n);
 
 /* chooser_availability(c, loops, n): the best availability among the loops. */
 enum loop_availability chooser_availability(const struct chooser *c, struct loop *const *loops,

@@ -48,7 +48,6 @@ int loop_group_create(struct loop_group **out, const struct loop_group_conf *con
     struct loop_group *g;
     int rc;
 
-    MUST(conf->n_loops > 0);
     g = calloc(1, sizeof(*g) + max * sizeof(g->loops[0]) + conf->n_cpus * sizeof(g->cpus[0]));
     if (!g)
         return -ENOMEM;
@@ -76,7 +75,7 @@ int loop_group_prepare(struct loop_group *g, unsigned n, struct loop_group_chang
 {
     int rc = 0;
 
-    MUST(n > 0 && n <= g->max_loops && g->n_made == loop_group_size(g));
+    MUST(n <= g->max_loops && g->n_made == loop_group_size(g));
     *change = (struct loop_group_change){.group = g, .n_in_use = n, .first = g->n_made};
     while (g->n_made < n && rc == 0)
         rc = loop_group_add(g);
@@ -164,6 +163,11 @@ int loop_group_start(struct loop_group *g)
 struct loop *loop_group_next_in(struct loop_group *g, struct chooser_rounds *rounds)
 {
     return chooser_pick_in(&g->chooser, rounds, g->loops, loop_group_in_use(g));
+}
+
+struct loop *loop_group_near(struct loop_group *g)
+{
+    return chooser_pick_near(&g->chooser, loop_current(), g->loops, loop_group_in_use(g));
 }
 
 enum loop_availability loop_group_availability(const struct loop_group *g)

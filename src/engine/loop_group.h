@@ -22,7 +22,7 @@ struct move_gate;
 struct loop_group_conf {
     const char *name; /* threads are called NAME-POOL-1, NAME-POOL-2 ... */
     unsigned pool;
-    unsigned n_loops;   /* at least 1 */
+    unsigned n_loops;   /* 0: none, until loop_group_prepare() */
     unsigned max_loops; /* 0: n_loops */
     enum chooser_kind chooser;
     struct loop_conf loop; /* name and processor are set for each loop */
@@ -52,7 +52,7 @@ int loop_group_create(struct loop_group **out, const struct loop_group_conf *con
  * loops that were created. One change at a time.
  *
  * Thread: any, one thread for all changes
- * Units:  1 <= ${n} <= max_loops
+ * Units:  ${n} <= max_loops
  * Errors: as loop_group_create()
  */
 int loop_group_prepare(struct loop_group *g, unsigned n,
@@ -102,6 +102,13 @@ int loop_group_start(struct loop_group *g) NODISCARD;
  * loop_group_next() for arrivals that have rounds of their own (engine/chooser).
  */
 struct loop *loop_group_next_in(struct loop_group *g, struct chooser_rounds *rounds);
+
+/*
+ * loop_group_near(g):
+ * Select a loop for a connection that the current loop has accepted: see chooser_pick_near(). NULL
+ * if the current loop is not one of ${g} in use.
+ */
+struct loop *loop_group_near(struct loop_group *g);
 
 /* loop_group_availability(g): the best availability among the loops in use. */
 enum loop_availability loop_group_availability(const struct loop_group *g);

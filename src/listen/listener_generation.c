@@ -172,6 +172,7 @@ int listener_generation_create(struct listener_generation **out, struct listener
         return -ENOMEM;
     gen->listener = listener_hold(ls);
     gen->conf = *conf;
+    gen->sockets = conf->reuseport > src->acceptors ? conf->reuseport : src->acceptors;
     (void)arena_hold(conf->memory);
     list_init(&gen->link);
     ref_init(&gen->references);

@@ -37,6 +37,7 @@ struct session;
 struct listener_generation {
     struct listener *listener; /* a reference */
     struct listener_conf conf; /* a copy; conf.memory holds what it points at */
+    unsigned sockets;          /* wanted for each TCP address */
     struct service service;
     struct service_access_log access_logs[SERVICE_ACCESS_LOGS];
     struct admission *admission;

@@ -10,11 +10,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/lock.h"
-#include "engine/loop_group.h"
+#include "engine/loop.h"
 #include "handlers/proxy_protocol.h"
 #include "limits/admission.h"
 #include "listen/listener_generation.h"
 #include "listen/listener_internal.h"
+#include "listen/listener_socket_internal.h"
 #include "listen/listeners.h"
 #include "listen/socket_store.h"
 #include "net/acceptor.h"
@@ -23,7 +24,7 @@
 #include "service/session_access_log.h"
 #include "service/session_preface.h"
 
-/* ---- boss loop ---- */
+/* ---- loop that accepts ---- */
 
 /* Interval of log lines while a connection limit is reached. */
 #define LISTENER_SOCKET_FULL_LOG_NS (10 * NS_PER_S)
@@ -205,11 +206,6 @@ static void listener_socket_accept_empty(void *cookie)
         connection_limit_undo(ls->connection_limit, &ls->quota, sock->is_over);
 }
 
-static void listener_socket_again(struct connection_limit_waiter *w)
-{
-    acceptor_resume(CONTAINER_OF(w, struct listener_socket, waiter)->acceptor);
-}
-
 static void listener_socket_name(void *cookie, char *text, size_t size)
 {
     const struct listener_socket *sock = cookie;
@@ -224,17 +220,6 @@ static const struct acceptor_ops listener_socket_acceptor_ops = {
     .nobody = listener_socket_accept_empty,
     .accepted = listener_socket_accepted,
     .name = listener_socket_name};
-
-static void listener_socket_run_start(struct task *t)
-{
-    struct listener_socket *sock = CONTAINER_OF(t, struct listener_socket, start);
-
-    acceptor_start(sock->acceptor, sock->boss);
-}
-
-/* No drop(): listeners_destroy() closes the socket. */
-static const struct task_type listener_socket_start_type = {.name = "listener start",
-                                                            .run = listener_socket_run_start};
 
 static void listener_socket_run_free(struct task *t)
 {
@@ -265,7 +250,7 @@ static void listener_socket_close(struct listener_socket *sock)
     if (sock->linked && !sock->leaving)
         listener_socket_unlink(&sock->file, sock->address);
     sock->draining = true;
-    if (!sock->leaving && sock->boss && loop_is_current(sock->boss))
+    if (!sock->leaving && sock->loop && loop_is_current(sock->loop))
         acceptor_drain(sock->acceptor);
     connection_limit_remove(sock->env->connection_limit, &sock->waiter);
     acceptor_stop(sock->acceptor);
@@ -274,18 +259,31 @@ static void listener_socket_close(struct listener_socket *sock)
     sock->fd = -1;
 }
 
+/* Stop ${sock} on the loop that it has moved to. False: it is on this one, or there it was lost. */
+static bool listener_socket_follows(struct listener_socket *sock)
+{
+    struct loop *loop;
+
+    lock_take(sock->lock);
+    loop = sock->loop;
+    lock_release(sock->lock);
+    return loop && !loop_is_current(loop) && loop_submit(loop, LOOP_CONTROL, &sock->stop) == 0;
+}
+
 /*
  * Free the socket in another task: until then its waiter may still be woken
- * (connection_limit_remove()).
+ * (connection_limit_remove()). A socket that has moved is closed by its new loop.
  */
 static void listener_socket_run_stop(struct task *t)
 {
     struct listener_socket *sock = CONTAINER_OF(t, struct listener_socket, stop);
     const struct listeners_env *env = sock->env;
 
+    if (listener_socket_follows(sock))
+        return;
     listener_socket_close(sock);
     sock->stop.type = &listener_socket_free_type;
-    if (loop_submit(sock->boss, LOOP_CONTROL, &sock->stop) < 0)
+    if (loop_submit(loop_current(), LOOP_CONTROL, &sock->stop) < 0)
         task_drop(&sock->stop);
     env->stopped(env->cookie);
 }
@@ -302,10 +300,12 @@ static const struct task_type listener_socket_stop_type = {
 
 /* ---- control loop ---- */
 
-static struct sock_listen_conf listener_socket_listen_conf(const struct listener_conf *conf)
+static struct sock_listen_conf listener_socket_listen_conf(const struct listener_generation *gen)
 {
+    const struct listener_conf *conf = &gen->conf;
+
     return (struct sock_listen_conf){.backlog = (int)conf->backlog,
-                                     .reuseport = conf->reuseport > 1,
+                                     .reuseport = gen->sockets > 1,
                                      .file = conf->unix_file,
                                      .options = conf->socket};
 }
@@ -313,7 +313,7 @@ static struct sock_listen_conf listener_socket_listen_conf(const struct listener
 int listener_socket_open(struct listener_socket **out, const struct listener_socket_conf *conf,
                          struct listener_generation *gen)
 {
-    struct sock_listen_conf listen_conf = listener_socket_listen_conf(&gen->conf);
+    struct sock_listen_conf listen_conf = listener_socket_listen_conf(gen);
     struct listener_socket *sock = calloc(1, sizeof(*sock));
     int rc;
 
@@ -335,7 +335,7 @@ int listener_socket_open(struct listener_socket **out, const struct listener_soc
     sock->env = conf->env;
     sock->address = conf->address;
     atomic_init(&sock->generation, gen);
-    sock->start.type = &listener_socket_start_type;
+    listener_socket_init_tasks(sock);
     sock->stop.type = &listener_socket_stop_type;
     list_init(&sock->link);
     list_init(&sock->waiter.link);
@@ -355,8 +355,7 @@ err_free:
 
 int listener_socket_configure(struct listener_socket *sock)
 {
-    struct sock_listen_conf conf =
-        listener_socket_listen_conf(&listener_socket_generation(sock)->conf);
+    struct sock_listen_conf conf = listener_socket_listen_conf(listener_socket_generation(sock));
 
     return sock_inherit(sock->fd, sock->address, &conf);
 }
@@ -402,32 +401,15 @@ void listener_socket_give(struct listener_socket *sock, struct listener_generati
     atomic_store(&sock->generation, gen); /* see note: current */
 }
 
-int listener_socket_start(struct listener_socket *sock)
-{
-    struct loop *boss = loop_group_next(sock->env->boss);
-    int rc;
-
-    if (!boss)
-        return -ESHUTDOWN;
-    sock->boss = boss;
-    connection_limit_add(sock->env->connection_limit, &sock->waiter, boss, listener_socket_again);
-    rc = loop_submit(boss, LOOP_CONTROL, &sock->start);
-    if (rc < 0) {
-        connection_limit_remove(sock->env->connection_limit, &sock->waiter);
-        sock->boss = NULL;
-    }
-    return rc;
-}
-
 bool listener_socket_stop(struct listener_socket *sock)
 {
     (void)listener_generation_hold(listener_socket_generation(sock));
     sock->stopping = true;
-    if (!sock->boss) {
+    if (!sock->loop) {
         listener_socket_close(sock);
         return true;
     }
-    return loop_submit(sock->boss, LOOP_CONTROL, &sock->stop) < 0;
+    return loop_submit(sock->loop, LOOP_CONTROL, &sock->stop) < 0;
 }
 
 void listener_socket_destroy(struct listener_socket *sock)

@@ -1,11 +1,11 @@
 /*
- * listen/listener_socket: a listen socket and its acceptor, on a boss loop.
+ * listen/listener_socket: a listen socket and its acceptor, on the loop of a boss or worker.
  *
  * A socket points at a generation of the listener that has its address. listener_socket_give()
  * points it at the next generation, perhaps of another listener; clients in the kernel's queue
  * stay.
  *
- *   open -> [give] -> start -> [give] -> stop -> boss: closed by a task, freed by the next
+ *   open -> [give] -> start -> [give, move] -> stop -> closed by a task, freed by the next
  */
 #ifndef LISTEN_LISTENER_SOCKET_H
 #define LISTEN_LISTENER_SOCKET_H
@@ -45,11 +45,13 @@ struct listener_socket {
     bool linked;             /* remove `file` at the close */
     bool leaving;            /* leave the kernel's queue to another process, which accepts too */
     bool stopping;           /* listener_socket_stop() was called */
-    bool draining;           /* boss: a pause holds no more clients */
+    bool draining;           /* its loop: a pause holds no more clients */
     int64_t hidden_until_ns; /* see note: hidden in listen/listeners_internal.h */
-    struct loop *boss;       /* NULL: not started */
+    struct loop *loop;       /* NULL: not started; see note: moving */
+    struct loop *next;       /* loop that it moves to; NULL: does not move */
     struct connection_limit_waiter waiter;
     struct task start;
+    struct task move;
     struct task stop;
 };
 
@@ -102,19 +104,28 @@ void listener_socket_give(struct listener_socket *sock, struct listener_generati
                           unsigned accept_batch);
 
 /*
- * listener_socket_start(sock):
- * Begin to accept, on a boss loop.
+ * listener_socket_start(sock, loop):
+ * Begin to accept, on ${loop}.
  *
  * Thread: as listener_socket_open()
- * Errors: 0; -EAGAIN (no thread could be started); -ESHUTDOWN (all boss loops have ended)
+ * Errors: 0; -EAGAIN (its thread could not be started); -ESHUTDOWN (it has ended)
  */
-int listener_socket_start(struct listener_socket *sock) NODISCARD;
+int listener_socket_start(struct listener_socket *sock, struct loop *loop) NODISCARD;
+
+/*
+ * listener_socket_move(sock, loop):
+ * Let the started ${sock} accept on ${loop} instead, with the clients in its queue. If that loop
+ * cannot start, ${sock} stays where it is, which is logged.
+ *
+ * Thread: control loop, while sock->lock is held
+ */
+void listener_socket_move(struct listener_socket *sock, struct loop *loop);
 
 /*
  * listener_socket_stop(sock):
- * Let the boss accept the clients in the kernel's queue, close ${sock}, call env->stopped() and
- * free ${sock}. True if no boss will do so: the caller calls env->stopped(), and frees ${sock} when
- * no boss loop runs.
+ * Let its loop accept the clients in the kernel's queue, close ${sock}, call env->stopped() and
+ * free ${sock}. True if no loop will do so: the caller calls env->stopped(), and frees ${sock} when
+ * no loop runs.
  *
  * Thread: any, while sock->lock is held
  */
@@ -130,7 +141,7 @@ void listener_socket_unlink(const struct sock_own_file *file, const struct addre
  * listener_socket_destroy(sock):
  * Close and free ${sock}.
  *
- * Thread: its boss loop, or any if not started or while no boss loop runs
+ * Thread: its loop, or any if not started or while no loop that accepts runs
  */
 void listener_socket_destroy(struct listener_socket *sock);
 

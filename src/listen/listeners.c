@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "listen/listener_generation.h"
 #include "listen/listener_internal.h"
 #include "listen/listener_socket.h"
@@ -27,22 +28,33 @@ int listeners_create(struct listeners **out, const struct listeners_env *env)
     return 0;
 }
 
+static int listeners_start_address(struct listeners *ls, struct listeners_address *la)
+{
+    unsigned i = 0;
+    int rc = 0;
+
+    list_for_each (node, &la->sockets)
+        if (rc == 0)
+            rc =
+                listeners_start_socket(ls, la, i++, LIST_ENTRY(node, struct listener_socket, link));
+    return rc;
+}
+
 int listeners_start(struct listeners *ls)
 {
     int rc = 0;
 
     lock_take(&ls->lock);
-    atomic_store(&ls->started, true);
-    list_for_each (at, &ls->addresses) {
-        struct listeners_address *la = LIST_ENTRY(at, struct listeners_address, link);
-
-        list_for_each (node, &la->sockets)
-            if (rc == 0)
-                rc = listener_socket_start(LIST_ENTRY(node, struct listener_socket, link));
+    list_for_each (at, &ls->addresses)
         if (rc == 0)
-            listeners_commit_opened(ls, la);
-    }
+            rc = listeners_start_address(ls, LIST_ENTRY(at, struct listeners_address, link));
+    atomic_store(&ls->started, true);
+    list_for_each (at, &ls->addresses)
+        if (rc == 0)
+            listeners_commit_opened(ls, LIST_ENTRY(at, struct listeners_address, link));
     lock_release(&ls->lock);
+    if (rc < 0)
+        log_error("cannot start a %s thread: %s", listeners_acceptor_name(ls), strerror(-rc));
     return rc;
 }
 
@@ -77,7 +89,7 @@ static void listeners_close_all(struct listeners *ls, bool leave)
         ls->env.stopped(ls->env.cookie);
 }
 
-/* End pauses, so that bosses also accept the paused clients in the kernel's queues. */
+/* End pauses, so that their loops also accept the paused clients in the kernel's queues. */
 static void listeners_open_holds(struct listeners *ls)
 {
     lock_take(&ls->lock);

@@ -7,7 +7,7 @@
  * same name is a new one.
  *
  * If an address needs fewer sockets than before (reuseport), the surplus sockets stay open: closing
- * a socket resets the clients in its queue.
+ * a socket resets the clients in its queue. They move to loops in use (listen/listeners_place).
  *
  *   prepare (binds) -> commit (accepts) | cancel (closes what was bound)
  */
@@ -38,15 +38,16 @@ struct upstream;
 
 struct listeners_env {
     struct loop *control;
-    struct loop_group *boss;
+    struct loop_group *boss;    /* loops that accept; without any in use, those of `workers` do */
+    struct loop_group *workers; /* NULL: bosses accept */
     struct executor *executor;
     struct tls_handshakes *handshakes;
     struct connection_limit *connection_limit; /* connection limit of the process */
     struct descriptor_budget *descriptors;     /* counts listen sockets; NULL: not counted */
     const struct socket_store *store;          /* NULL: sockets end with the process */
-    /* As acceptor_ops.admit, on a boss loop; the session will need ${descriptors}. */
+    /* As acceptor_ops.admit, on a loop that accepts; the session will need ${descriptors}. */
     int64_t (*admit)(void *cookie, unsigned descriptors);
-    /* On a boss loop; the callee owns ${s}, and calls listener_left() after ${s} has ended. */
+    /* On a loop that accepts; the callee owns ${s}, and calls listener_left() after its end. */
     void (*accepted)(void *cookie, struct session *s);
     /* On the control loop or main, under a lock: a new socket is in use. */
     void (*opened)(void *cookie);
@@ -64,6 +65,7 @@ struct listeners_sources {
     const struct listener_conf *list;
     unsigned n;
     unsigned accept_batch; /* clients accepted per readiness event */
+    unsigned acceptors;    /* workers that accept: each has a socket of each TCP address */
     /* Returns the upstream ${name} of the new configuration. */
     struct upstream *(*upstream)(void *cookie, const char *name);
     /*

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/loop_group.h"
+#include "engine/loop.h"
 #include "handlers/fault_handler.h"
 #include "limits/connection_limit.h"
 #include "listen/listener_generation.h"
@@ -67,6 +67,7 @@ static int listeners_intern(struct listeners *ls, struct listeners_address **out
     list_init(&la->opened);
     lock_take(&ls->lock);
     list_append(&ls->addresses, &la->link);
+    la->first_loop = ls->n_addresses++;
     lock_release(&ls->lock);
     *out = la;
     return 0;
@@ -260,18 +261,6 @@ static void listeners_commit_generations(struct listeners_change *change)
             listeners_replace(change, listener_generation_end(ls->list[i], leave_by_ns));
 }
 
-/* If a boss thread cannot be started, try again: the chooser then picks another loop. */
-static int listeners_start_socket(struct listeners *ls, struct listener_socket *sock)
-{
-    unsigned tries = loop_group_in_use(ls->env.boss);
-    int rc;
-
-    do
-        rc = listener_socket_start(sock);
-    while (rc == -EAGAIN && --tries > 0);
-    return rc;
-}
-
 /* Let ${sock} listen and accept. False: it cannot listen and is freed. */
 static bool listeners_use(struct listeners *ls, const struct listeners_address *la,
                           struct listener_socket *sock)
@@ -288,10 +277,10 @@ static bool listeners_use(struct listeners *ls, const struct listeners_address *
         listener_socket_destroy(sock);
         return false;
     }
-    rc = atomic_load(&ls->started) ? listeners_start_socket(ls, sock) : 0;
+    rc = atomic_load(&ls->started) ? listeners_start_socket(ls, la, la->n_sockets, sock) : 0;
     if (rc < 0)
-        log_error("listen %s: %s: clients are not accepted: cannot start a boss thread: %s", name,
-                  text, strerror(-rc));
+        log_error("listen %s: %s: clients are not accepted: cannot start a %s thread: %s", name,
+                  text, listeners_acceptor_name(ls), strerror(-rc));
     return true;
 }
 
@@ -333,7 +322,7 @@ static unsigned listeners_close(struct listeners_change *change, struct listener
 
         sock->linked = ours;
         list_remove(&sock->link);
-        if (hidden && heir && sock->boss && sock_share_port(sock->fd, true) == 0)
+        if (hidden && heir && sock->loop && sock_share_port(sock->fd, true) == 0)
             listeners_hide(ls, sock, heir, change->accept_batch);
         else
             n_closed += listeners_stop_socket(ls, sock);
@@ -432,6 +421,7 @@ void listeners_commit(struct listeners_change *change)
     lock_take(&ls->lock);
     listeners_commit_generations(change);
     n_closed = listeners_commit_addresses(change);
+    listeners_place_sockets(ls);
     listeners_commit_limits(change);
     listeners_commit_list(change);
     ls->accept_batch = change->accept_batch;

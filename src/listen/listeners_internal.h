@@ -51,6 +51,7 @@ struct listeners_address {
     struct listener_generation *next;    /* generation in the change under way; NULL: none */
     struct list opened; /* new sockets, used from the commit or listeners_start() on */
     unsigned n_opened;
+    unsigned first_loop;       /* see listen/listeners_place */
     struct sock_own_file file; /* of a unix socket in use */
     bool shared;               /* SO_REUSEPORT was set for the change under way */
     bool in_the_way;           /* see note: in the way */
@@ -62,6 +63,7 @@ struct listeners {
     struct listener **list;
     unsigned n;
     struct list addresses;
+    unsigned n_addresses;
     struct list closing; /* sockets */
     struct list hidden;  /* sockets, the oldest first; see note: hidden */
     unsigned n_hidden;
@@ -148,6 +150,32 @@ const struct listeners_address *listeners_find_conflict(const struct listeners *
 int listeners_share(struct listeners *ls, struct listeners_address *la, bool shared);
 
 /*
+ * listeners_acceptor_name(ls):
+ * What accepts now, for logs: "boss" or "worker".
+ *
+ * Thread: as listeners_open_sockets()
+ */
+const char *listeners_acceptor_name(const struct listeners *ls);
+
+/*
+ * listeners_start_socket(ls, la, i, sock):
+ * Start ${sock}, number ${i} of ${la}, if necessary on another loop.
+ *
+ * Thread: as listeners_open_sockets(), while the lock is held
+ * Errors: as listener_socket_start()
+ */
+int listeners_start_socket(struct listeners *ls, const struct listeners_address *la, unsigned i,
+                           struct listener_socket *sock) NODISCARD;
+
+/*
+ * listeners_place_sockets(ls):
+ * Move the sockets to the loops that accept now.
+ *
+ * Thread: control loop, while the lock is held
+ */
+void listeners_place_sockets(struct listeners *ls);
+
+/*
  * listeners_commit_opened(ls, la):
  * Use the opened sockets of ${la}. Before listeners_start() sockets that do not listen yet stay in
  * la->opened: a start that fails would reset their clients.
@@ -167,7 +195,7 @@ struct listener_generation *listeners_change_find(const struct listeners_change 
 
 /*
  * listeners_stop_socket(ls, sock):
- * Close ${sock}, which is in no list. True: no boss calls env.stopped(), so the caller must.
+ * Close ${sock}, which is in no list. True: no loop calls env.stopped(), so the caller must.
  *
  * Thread: control loop, while the lock is held
  */

@@ -15,7 +15,7 @@
 #include "net/descriptor_budget.h"
 #include "net/sock.h"
 
-/* Longest wait until a boss has closed a socket, which takes a turn. */
+/* Longest wait until a loop has closed a socket, which takes a turn. */
 #define LISTENERS_CLOSING_NS (1 * NS_PER_S)
 
 static bool listeners_closing(struct listeners *ls)
@@ -70,7 +70,7 @@ static int listeners_open(struct listeners *ls, struct listeners_address *la,
 
 static bool listeners_shares(const struct listener_generation *gen)
 {
-    return gen && gen->conf.reuseport > 1;
+    return gen && gen->sockets > 1;
 }
 
 int listeners_share(struct listeners *ls, struct listeners_address *la, bool shared)
@@ -89,17 +89,19 @@ int listeners_share(struct listeners *ls, struct listeners_address *la, bool sha
 }
 
 /*
- * Log that ${la} has fewer sockets than reuseport. Usual cause: the sockets of a .socket unit
- * belong to root, and only sockets of the same user can share an address.
+ * Log that ${la} has fewer sockets than it should. Usual cause: the sockets of a .socket unit, or
+ * opened before privileges were dropped, belong to root, and only sockets of the same user can
+ * share an address. Workers without a socket then get clients from the others.
  */
 static void listeners_warn_of_fewer(const struct listeners_address *la,
                                     const struct listener_generation *gen, int error)
 {
     char text[ADDRESS_TEXT_BYTES];
 
-    log_warning("listen %s: %s: sockets: %u, reuseport = %u: cannot bind more: %s",
-                gen->listener->name, address_format(text, sizeof(text), &la->address),
-                la->n_sockets + la->n_opened, gen->conf.reuseport, strerror(-error));
+    log_warning("listen %s: %s: sockets: %u, %s %u: cannot bind more: %s", gen->listener->name,
+                address_format(text, sizeof(text), &la->address), la->n_sockets + la->n_opened,
+                gen->sockets > gen->conf.reuseport ? "workers:" : "reuseport =", gen->sockets,
+                strerror(-error));
 }
 
 /* Share the ports of the addresses in the way of ${la}; see note: in the way. */
@@ -135,7 +137,7 @@ const struct listeners_address *listeners_find_conflict(const struct listeners *
 
 unsigned listeners_want(const struct listeners_address *la, const struct listener_generation *gen)
 {
-    return address_is_unix(&la->address) ? 1 : gen->conf.reuseport;
+    return address_is_unix(&la->address) ? 1 : gen->sockets;
 }
 
 int listeners_open_sockets(struct listeners *ls, struct listeners_address *la,
@@ -153,7 +155,8 @@ int listeners_open_sockets(struct listeners *ls, struct listeners_address *la,
         rc = listeners_share_conflicting(ls, la);
     while (rc == 0 && la->n_sockets + la->n_opened < (inherited > n ? inherited : n))
         rc = listeners_open(ls, la, gen, accept_batch, la->n_sockets > 0 || inherited > 0);
-    if (rc == -EADDRINUSE && inherited > 0 && la->n_opened >= inherited) {
+    if ((rc == -EADDRINUSE || rc == -EACCES) &&
+        la->n_sockets + la->n_opened >= (inherited > 0 ? inherited : gen->conf.reuseport)) {
         listeners_warn_of_fewer(la, gen, rc);
         rc = 0;
     }

@@ -221,6 +221,15 @@ void acceptor_resume(struct acceptor *ac)
         acceptor_go_on(ac);
 }
 
+void acceptor_leave(struct acceptor *ac)
+{
+    if (ac->fd < 0 || !ac->loop)
+        return;
+    loop_cancel(ac->loop, &ac->retry);
+    ready_stop(loop_ev(ac->loop), &ac->io);
+    ac->loop = NULL;
+}
+
 void acceptor_drain(struct acceptor *ac)
 {
     int64_t wait_ns;

@@ -56,6 +56,14 @@ void acceptor_start(struct acceptor *ac, struct loop *loop);
 void acceptor_resume(struct acceptor *ac);
 
 /*
+ * acceptor_leave(ac):
+ * Stop accepting, so that another loop can call acceptor_start(). Clients wait meanwhile.
+ *
+ * Thread: loop
+ */
+void acceptor_leave(struct acceptor *ac);
+
+/*
  * acceptor_drain(ac):
  * Accept the kernel's backlog, which acceptor_stop() would reset.
  *

@@ -20,7 +20,7 @@ struct resize {
 /*
  * resize_prepare(r, boss, workers) / resize_commit(r) / resize_cancel(r):
  * Create what more threads need / use the new numbers / undo the prepare. Surplus threads are
- * parked: they keep their sessions and sockets, and get no new ones.
+ * parked: they keep their sessions and get no new ones.
  *
  * Thread: control loop
  * Units:  as threads_prepare()

@@ -198,6 +198,7 @@ static int server_create_listeners(struct server *sv)
 {
     struct listeners_env env = {.control = threads_control(&sv->threads),
                                 .boss = sv->threads.boss,
+                                .workers = sv->threads.workers,
                                 .executor = sv->threads.executor,
                                 .handshakes = sv->threads.handshakes,
                                 .connection_limit = &sv->connection_limit,
@@ -344,10 +345,7 @@ int server_start(struct server *sv)
     if (rc < 0)
         return rc;
     spares_refill(sv->spares);
-    rc = listeners_start(sv->listeners);
-    if (rc < 0)
-        log_error("cannot start a boss thread: %s", strerror(-rc));
-    return rc;
+    return listeners_start(sv->listeners);
 }
 
 int server_prepare_threads(struct server *sv, unsigned boss, unsigned workers,

@@ -32,7 +32,7 @@ struct server_cpus {
 };
 
 struct server_boss_conf {
-    unsigned threads;
+    unsigned threads;      /* 0: the workers accept */
     unsigned accept_batch; /* clients accepted per readiness event */
     struct server_cpus cpus;
     enum affinity_scheduling scheduling;

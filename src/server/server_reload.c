@@ -276,14 +276,16 @@ static struct upstream *server_change_upstream(void *cookie, const char *name)
 static int server_prepare_listeners(struct server_change *change)
 {
     const struct server_conf *conf = server_change_conf(change);
-    const struct listeners_sources sources = {.list = conf->listeners,
-                                              .n = conf->n_listeners,
-                                              .accept_batch = conf->boss.accept_batch,
-                                              .upstream = server_change_upstream,
-                                              .access_log = server_change_access_log,
-                                              .cookie = change,
-                                              .leave_ns = change->reload.drain_timeout_ns,
-                                              .why = change->reload.why};
+    const struct listeners_sources sources = {
+        .list = conf->listeners,
+        .n = conf->n_listeners,
+        .accept_batch = conf->boss.accept_batch,
+        .acceptors = conf->boss.threads > 0 ? 0 : threads_workers(conf),
+        .upstream = server_change_upstream,
+        .access_log = server_change_access_log,
+        .cookie = change,
+        .leave_ns = change->reload.drain_timeout_ns,
+        .why = change->reload.why};
 
     return listeners_prepare(server_of_change(change)->listeners, &sources, &change->listeners);
 }

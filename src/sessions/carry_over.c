@@ -19,7 +19,12 @@ struct carry_over_worker {
     bool some_leave; /* found sessions for worker_leave_spread() */
 };
 
-enum carry_over_stage { CARRY_OVER_IDLE, CARRY_OVER_BOSSES, CARRY_OVER_WORKERS };
+enum carry_over_stage {
+    CARRY_OVER_IDLE,
+    CARRY_OVER_BOSSES,
+    CARRY_OVER_ACCEPTING, /* workers that accept */
+    CARRY_OVER_WORKERS
+};
 
 struct carry_over {
     struct carry_over_conf conf;
@@ -27,7 +32,8 @@ struct carry_over {
     struct list waiting;  /* generations replaced since the current run began */
     struct list released; /* generations replaced earlier; released at the end of the run */
     struct task advance;
-    struct visit bosses, workers;
+    struct visit acceptors; /* of bosses, then workers */
+    struct visit workers;
     struct carry_over_worker *of_workers; /* by loop number; behind the parts */
     struct visit_part parts[];            /* of both visits, one after the other */
 };
@@ -67,11 +73,11 @@ static void carry_over_lost(void *cookie, unsigned i)
 }
 
 /*
- * Bosses have nothing to do; workers are visited behind hand-overs that are queued already. A loop
- * without a thread has no sessions, and no pointer to an old generation. A lost worker has ended,
- * with all its sessions.
+ * Loops that accept have nothing to do; then workers are visited behind hand-overs that are queued
+ * already. A loop without a thread has no sessions, and no pointer to an old generation. A lost
+ * worker has ended, with all its sessions.
  */
-static const struct visit_ops carry_over_boss_ops = {
+static const struct visit_ops carry_over_acceptor_ops = {
     .task = VISIT_TASK("replace listeners"), .first = LOOP_TAIL, .done = carry_over_done};
 static const struct visit_ops carry_over_worker_ops = {.task = VISIT_TASK("carry sessions over"),
                                                        .first = LOOP_CONTROL,
@@ -94,7 +100,7 @@ static void carry_over_ask_bosses(struct carry_over *co)
 {
     list_append_all(&co->released, &co->waiting);
     co->stage = CARRY_OVER_BOSSES;
-    visit_begin(&co->bosses, co->conf.boss, loop_group_size(co->conf.boss));
+    visit_begin(&co->acceptors, co->conf.boss, loop_group_size(co->conf.boss));
 }
 
 static void carry_over_spread_leaves(struct carry_over *co)
@@ -115,6 +121,11 @@ static void carry_over_run_advance(struct task *t)
     struct carry_over *co = CONTAINER_OF(t, struct carry_over, advance);
 
     if (co->stage == CARRY_OVER_BOSSES) {
+        co->stage = CARRY_OVER_ACCEPTING;
+        visit_begin(&co->acceptors, co->conf.workers, loop_group_size(co->conf.workers));
+        return;
+    }
+    if (co->stage == CARRY_OVER_ACCEPTING) {
         co->stage = CARRY_OVER_WORKERS;
         visit_begin(&co->workers, co->conf.workers, loop_group_size(co->conf.workers));
         return;
@@ -134,7 +145,8 @@ static const struct task_type carry_over_advance_type = {.name = "release replac
 int carry_over_create(struct carry_over **out, const struct carry_over_conf *conf)
 {
     unsigned boss = loop_group_max(conf->boss), workers = loop_group_max(conf->workers);
-    struct carry_over *co = calloc(1, sizeof(*co) + (boss + workers) * sizeof(co->parts[0]) +
+    unsigned acceptors = boss > workers ? boss : workers;
+    struct carry_over *co = calloc(1, sizeof(*co) + (acceptors + workers) * sizeof(co->parts[0]) +
                                           workers * sizeof(co->of_workers[0]));
 
     if (!co)
@@ -143,11 +155,11 @@ int carry_over_create(struct carry_over **out, const struct carry_over_conf *con
     co->advance.type = &carry_over_advance_type;
     list_init(&co->waiting);
     list_init(&co->released);
-    co->of_workers = (void *)&co->parts[boss + workers];
+    co->of_workers = (void *)&co->parts[acceptors + workers];
     for (unsigned i = 0; i < workers; i++)
         session_set_walk_init(&co->of_workers[i].walk);
-    visit_init(&co->bosses, &carry_over_boss_ops, co, co->parts, boss);
-    visit_init(&co->workers, &carry_over_worker_ops, co, co->parts + boss, workers);
+    visit_init(&co->acceptors, &carry_over_acceptor_ops, co, co->parts, acceptors);
+    visit_init(&co->workers, &carry_over_worker_ops, co, co->parts + acceptors, workers);
     *out = co;
     return 0;
 }

@@ -2,9 +2,10 @@
  * sessions/carry_over: moves open sessions to the current generation of their listener, then
  * releases the replaced generations.
  *
- *   begin -> each boss runs a task -> each worker walks its sessions -> released -> [next begin]
+ *   begin -> each boss, then each worker runs a task -> each worker walks its sessions -> released
+ *   -> [next begin]
  *
- * After the bosses' tasks, which wake idle loops, no boss creates a session of a replaced
+ * After these tasks, which wake idle loops, no loop that accepts creates a session of a replaced
  * generation, and the walks find all sessions that were handed over. Tasks plus walks are a grace
  * period (engine/grace) of bosses and workers. A session keeps its generation if its listener now
  * has another service. If the listener was removed, the session keeps its generation too, and must

@@ -106,6 +106,12 @@ int worker_hand_over(struct loop *loop, struct session *s)
     return rc;
 }
 
+void worker_adopt(struct session *s)
+{
+    loop_load_add(loop_current(), 1);
+    worker_run_hand_over(&s->task);
+}
+
 /* ---- moves ---- */
 
 /* A session on its way to another worker. */

@@ -63,6 +63,14 @@ void worker_use_spares(struct worker *w, struct session_spares *spares);
 int worker_hand_over(struct loop *loop, struct session *s) NODISCARD;
 
 /*
+ * worker_adopt(s):
+ * As worker_hand_over(), at once, to the worker of the current loop.
+ *
+ * Thread: a worker's loop
+ */
+void worker_adopt(struct session *s);
+
+/*
  * worker_drain(w):
  * Drain the sessions of ${w}; sessions adopted later are drained because of env->draining. Call it
  * once.

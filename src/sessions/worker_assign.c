@@ -12,9 +12,24 @@
 #define WORKER_ASSIGN_LOOK_NS (5 * NS_PER_MS)
 #define WORKER_DEAL_LOG_NS    (10 * NS_PER_S)
 
+/* For a client that a worker's loop has accepted. False: another thread has. */
+static bool worker_assign_near(struct loop_group *workers, struct session *s)
+{
+    struct loop *loop = loop_group_near(workers);
+
+    if (!loop)
+        return false;
+    if (loop_is_current(loop) || worker_hand_over(loop, s) < 0)
+        worker_adopt(s);
+    return true;
+}
+
 int worker_assign(struct loop_group *workers, struct session *s)
 {
     int rc = -ESHUTDOWN;
+
+    if (worker_assign_near(workers, s))
+        return 0;
 
     for (unsigned i = 0; i < loop_group_in_use(workers) && rc < 0; i++) {
         struct loop *loop = s->service->rounds ? loop_group_next_in(workers, s->service->rounds)

@@ -11,7 +11,8 @@ struct session;
 
 /*
  * worker_assign(workers, s) / worker_assign_why(error):
- * Give ${s} to a worker; if that fails, try the next worker / describe ${error} in words.
+ * Give ${s} to a worker; if that fails, try the next worker. A worker that accepts keeps its
+ * client, unless another has clearly fewer (loop_group_near()) / describe ${error} in words.
  *
  * Owns:   as worker_hand_over()
  * Errors: as loop_submit()

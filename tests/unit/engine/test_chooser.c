@@ -51,6 +51,60 @@ TEST_EACH(chooser, round_robin_begins_at_the_first_and_visits_all_in_order, ARRA
         ck_assert_int_eq(pick(n), (int)(i % n));
 }
 
+/* ---- near ---- */
+
+/* Does loop 0, with ${own} connections, keep the next one, when each of the others has ${other}? */
+static bool keeps(unsigned n, int own, int other)
+{
+    struct loop *loop;
+
+    loop_load_add(loops[0], own);
+    for (unsigned i = 1; i < n; i++)
+        loop_load_add(loops[i], other);
+    loop = chooser_pick_near(&c, loops[0], loops, n);
+    loop_load_add(loops[0], -own);
+    for (unsigned i = 1; i < n; i++)
+        loop_load_add(loops[i], -other);
+    return loop == loops[0];
+}
+
+TEST_EACH(chooser, near_keeps_the_client_unless_others_have_clearly_fewer, ARRAY_LEN(sizes) - 1)
+{
+    unsigned n = sizes[_i + 1];
+
+    ck_assert(keeps(n, 0, 0));
+    ck_assert(keeps(n, 1, 0));
+    ck_assert(!keeps(n, 2, 0));
+    ck_assert(keeps(n, 3, 2));
+    ck_assert(!keeps(n, 4, 2));
+    ck_assert(keeps(n, 91, 80)); /* an eighth more */
+    ck_assert(!keeps(n, 92, 80));
+}
+
+TEST(chooser, near_alone_keeps_the_client)
+{
+    ck_assert(keeps(1, 1000, 0));
+}
+
+TEST(chooser, near_finds_the_only_lighter_one_of_three)
+{
+    loop_load_add(loops[0], 9);
+    loop_load_add(loops[1], 9);
+    for (int i = 0; i < 50; i++) {
+        const struct loop *picked = chooser_pick_near(&c, loops[0], loops, 3);
+
+        ck_assert(picked == loops[2] || picked == loops[0]);
+    }
+    loop_load_add(loops[0], -9);
+    loop_load_add(loops[1], -9);
+}
+
+TEST(chooser, near_is_nothing_for_a_loop_that_is_not_in_use)
+{
+    ck_assert_ptr_null(chooser_pick_near(&c, loops[4], loops, 4));
+    ck_assert_ptr_null(chooser_pick_near(&c, NULL, loops, 4));
+}
+
 /* ---- shuffled ---- */
 
 #define WORKERS 4

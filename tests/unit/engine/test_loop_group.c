@@ -170,9 +170,24 @@ TEST(loop_group, loops_are_pinned_in_turn_to_the_configured_processors)
     loop_group_destroy(loop_groups.group);
 }
 
-TEST_ABORTS(loop_group, a_group_without_loops_is_a_bug)
+TEST(loop_group, a_group_without_loops_can_grow)
 {
-    (void)!loop_groups_create(0);
+    struct loop_group_conf conf = {.name = "none", .max_loops = 2, .loop.budget.io_ratio = 50};
+    struct loop_group_change change;
+    struct loop_group *g;
+
+    ck_assert_int_eq(loop_group_create(&g, &conf), 0);
+    ck_assert_ptr_null(loop_group_next(g));
+    ck_assert_int_eq(loop_group_join_until(g, 0), 0);
+    ck_assert_int_eq(loop_group_prepare(g, 2, &change), 0);
+    loop_group_commit(&change);
+    ck_assert_uint_eq(loop_group_in_use(g), 2);
+    ck_assert_int_eq(loop_group_prepare(g, 0, &change), 0);
+    loop_group_commit(&change);
+    ck_assert_uint_eq(loop_group_in_use(g), 0);
+    ck_assert_uint_eq(loop_group_size(g), 2);
+    loop_group_stop(g, 0, 0);
+    loop_group_destroy(g);
 }
 
 TEST(loop_group, destroying_null_is_allowed)
