@@ -31,6 +31,7 @@ static unsigned route_edits_status(const struct admin_action *action)
     switch (action->rc) {
     case -ENOENT: return 404;
     case -EINVAL: return 400;
+    case -EAGAIN: return 503;
     default: return action->stopping ? 503 : 409;
     }
 }

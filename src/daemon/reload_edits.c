@@ -28,6 +28,11 @@ bool reload_edits_are_open(const struct reload *r)
     return r->edits.first || r->edits.batch;
 }
 
+bool reload_edits_are_applied(const struct reload *r)
+{
+    return r->state == RELOAD_EDITING;
+}
+
 static struct reload_edit *reload_edits_take(struct reload_edits *q)
 {
     struct reload_edit *edit = q->first;
@@ -47,6 +52,7 @@ static const char *reload_edits_why(int rc)
     case -EMFILE:
     case -ENFILE: return "too few descriptors are left, see the log";
     case -E2BIG: return "an upstream would have too many servers";
+    case -EAGAIN: return "too many changes under way (a worker loop may hang, see the log)";
     case -ECANCELED:
     case -ESHUTDOWN: return "draining";
     default: return strerror(-rc);
@@ -76,7 +82,7 @@ static void reload_edits_answer(struct reload_edits *q, int rc)
     q->n_results = 0;
 }
 
-/* One of several edits has failed: begin them again, each alone. */
+/* One of several edits has failed, not all of them: begin them again, each alone. */
 static void reload_edits_separate(struct reload_edits *q)
 {
     struct reload_edit *last = q->batch;
@@ -100,7 +106,7 @@ static void reload_edits_fail(struct reload *r, int rc)
     config_free(r->next);
     r->next = NULL;
     r->state = RELOAD_IDLE;
-    if (q->batch && q->batch->next && !r->given_up)
+    if (q->batch && q->batch->next && !r->given_up && rc != -EAGAIN)
         reload_edits_separate(q);
     else
         reload_edits_answer(q, rc);

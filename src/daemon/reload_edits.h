@@ -39,8 +39,9 @@ struct reload_edit {
 void reload_edit(struct reload *r, struct reload_edit *edit);
 void reload_edits_step(struct reload *r, const char *obstacle);
 
-/* reload_edits_are_open(r): are edits queued or under way? */
+/* reload_edits_are_open(r) / reload_edits_are_applied(r): are edits queued or begun / begun? */
 bool reload_edits_are_open(const struct reload *r);
+bool reload_edits_are_applied(const struct reload *r);
 
 /* reload_edits_drop(r): call done() of all edits with RELOAD_EDITS_ENDED. */
 void reload_edits_drop(struct reload *r);

@@ -213,15 +213,12 @@ static void run_act_on_signal(struct run *run, const struct run_conf *conf,
 {
     switch (notice->number) {
     case SIGTERM:
-        if (run->state == STATE_RUNNING)
-            run_drain_begin(run, conf);
-        else if (run->told_to_end)
-            run_stop_now(run, conf);
-        run->told_to_end = true;
-        break;
     case SIGQUIT:
         if (run->state == STATE_RUNNING)
             run_drain_begin(run, conf);
+        else if (notice->number == SIGTERM && run->told_to_end)
+            run_stop_now(run, conf);
+        run->told_to_end |= notice->number == SIGTERM;
         break;
     case SIGINT: run_stop_now(run, conf); break;
     case SIGUSR1:
@@ -252,6 +249,8 @@ static void run_delay(struct run *run, const struct run_conf *conf,
 /* Must it wait for a reload's end? Not if queued (SIGHUP), or refused (SIGUSR2, but by edits). */
 static bool run_waits(const struct signal_notice *notice, const struct reload *r)
 {
+    if (notice->number == SIGUSR1 || notice->number == SIGRTMIN)
+        return !reload_edits_are_applied(r); /* edits change neither logs nor figures */
     return notice->number != SIGHUP && (notice->number != SIGUSR2 || reload_edits_are_open(r));
 }
 

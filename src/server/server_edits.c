@@ -13,15 +13,20 @@
 /* Interval of looks whether earlier changes have ended. */
 #define SERVER_EDITS_SETTLE_NS NS_PER_MS
 
+/* Time for them to end. A worker loop that hangs may never let them. */
+#define SERVER_EDITS_WAIT_NS (2 * NS_PER_S)
+
 static void server_edits_look(struct task *t)
 {
     struct server_change *change = TIMER_OWNER(t, struct server_change, settle);
     struct server *sv = server_of_change(change);
 
-    if (!upstreams_is_settled(change->upstreams) && !atomic_load(&change->given_up))
+    if (upstreams_is_settled(change->upstreams) || atomic_load(&change->given_up))
+        server_change_checks_ready(change);
+    else if (clock_now_ns() < change->settle_by_ns)
         loop_schedule(threads_control(&sv->threads), &change->settle, SERVER_EDITS_SETTLE_NS);
     else
-        server_change_checks_ready(change);
+        server_change_names_ready(change, -EAGAIN);
 }
 
 /* No drop(): if the loop ends, the change does not go on. */
@@ -33,6 +38,7 @@ int server_edits_prepare(struct server_change *change)
     timer_init(&change->settle, &server_edits_type);
     if (change->phase != SERVER_EDITS || upstreams_is_settled(change->upstreams))
         return 0;
+    change->settle_by_ns = clock_now_ns() + SERVER_EDITS_WAIT_NS;
     loop_schedule(threads_control(&server_of_change(change)->threads), &change->settle,
                   SERVER_EDITS_SETTLE_NS);
     return -EINPROGRESS;

@@ -62,6 +62,7 @@ struct server_change {
     unsigned n_prepared; /* steps done so far, or left out in this phase */
     struct resize resize;
     struct timer settle; /* SERVER_EDITS: waits for the ends of earlier changes */
+    int64_t settle_by_ns;
     struct upstreams_change *upstreams;
     struct descriptors_aside aside;
     struct checks_change *checks;
@@ -139,8 +140,8 @@ void server_change_checks_ready(void *change);
 /*
  * server_edits_prepare(change) / server_edits_cancel(change) / server_edits_commit(change):
  * Steps of SERVER_EDITS: wait until the changes before have ended, so far that memory stays
- * bounded; server_change_checks_ready() follows / end that wait / log the edits and fill in what
- * became of them. Other phases: do nothing.
+ * bounded; server_change_checks_ready() follows, or the error -EAGAIN after 2 s / end that wait /
+ * log the edits and fill in what became of them. Other phases: do nothing.
  *
  * Thread: control loop
  * Errors: 0; -EINPROGRESS

@@ -2,10 +2,12 @@
 
 import contextlib
 import os
+import select
 import signal
+import time
 
-from support import net
-from support.admin import read_answer, request, write_request
+from support import net, preload
+from support.admin import get, read_answer, request, section, write_request
 from support.case import check, check_equal, test
 from support.chain import Chain
 from support.control_place import Place, is_alive
@@ -69,3 +71,51 @@ def twice(t):
             check_equal(len([answer for answer in answers if answer.status == 200]), 1, f"done by {method}")
             check_equal({(answer.status, answer.error) for answer in answers if answer.status != 200}, {why}, method)
         check_equal(sorted(running(place)), ["a", "b"], "servers")
+
+
+UNSETTLED = 64  # UPSTREAM_CHANGE_WAITS in upstream/upstream_change.c
+
+
+def hung(t, faults):
+    """A configuration of two workers, and how to hang the first of them."""
+    front, admin, server = t.address(), t.path("admin.sock"), t.address()
+    text = (section(admin) + "[worker]\nthreads = 2\nchooser = round_robin\n[listen front]\n"
+            f"address = {front}\nservice = proxy\nupstream = back\n[upstream back]\nserver.a = {server}\n")
+    return front, admin, server, t.daemon(text, environment=faults.environment())
+
+
+def waits_for_logs(t, daemon, admin):
+    """Is an edit that cannot be made yet refused, and do SIGUSR1 and SIGRTMIN wait for that?"""
+    before = len(daemon.log_lines("stats end"))
+    with net.connect(admin) as asked:
+        write_request(asked, "PUT", "/v1/server", {"server": "back/more", "line": "127.0.0.1:1"})
+        time.sleep(0.2)
+        daemon.send_signal(signal.SIGUSR1)
+        daemon.send_signal(signal.SIGRTMIN)
+        t.eventually(lambda: len(daemon.log_lines("stats end")) > before, "the statistics")
+        waits = select.select([asked], [], [], 0)[0] != []
+        answer = read_answer(asked)
+        check_equal((answer.status, answer.error.split(" (")[0]), (503, "too many changes under way"), "the answer")
+    return waits
+
+
+@test(needs=("cc",), timeout=90, plain_only=True)
+def beside_a_worker_that_hangs(t):
+    """while a worker hangs, servers are added until too many changes wait for it; then they are refused after a while,
+    for which neither SIGUSR1 nor SIGRTMIN waits; when it goes on, servers are added again"""
+    faults = preload.Preload(t, "hang")
+    front, admin, server, process = hung(t, faults)
+    with Counted(server, greets=True), process as daemon, net.connect(front) as held:
+        net.read_exactly(held, 1)
+        faults.plan(preload.RECV_HANGS, 1, value=0, thread="work-2-1")
+        held.sendall(b"x")
+        for n in range(UNSETTLED + 1):
+            done = request(admin, "PUT", "/v1/server", {"server": f"back/s{n}", "line": f"127.0.0.1:{n + 1}"})
+            if done.status != 200:
+                break
+        check_equal((done.status, n), (503, UNSETTLED), f"the first refused: {done.error}")
+        check(not all(waits_for_logs(t, daemon, admin) for _ in range(3)), "the signals wait")
+        faults.release(preload.RECV_HANGS)
+        t.eventually(lambda: request(admin, "PUT", "/v1/server", {"server": "back/last", "line": "127.0.0.1:1"}).status in (200, 409),
+                     "a server is added", within=20)
+        check_equal(get(admin, "/v1/status").json["edits"], UNSETTLED + 1, "edits")

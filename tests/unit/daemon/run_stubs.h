@@ -199,6 +199,11 @@ bool reload_edits_are_open(const struct reload *r)
     return false;
 }
 
+bool reload_edits_are_applied(const struct reload *r)
+{
+    return reload_edits_are_open(r) && reload_is_applying(r);
+}
+
 void reload_give_up(struct reload *r)
 {
     (void)r;
