@@ -56,8 +56,8 @@ int backend_open(struct backend *b, const char *name, int nudge_fd, unsigned thr
     struct backend_memory *before;
     int rc;
 
-    *b =
-        (struct backend){.name = name, .nudge_fd = nudge_fd, .threshold = threshold, .fresh = true};
+    *b = (struct backend){
+        .name = name, .epoll_fd = -1, .nudge_fd = nudge_fd, .threshold = threshold, .fresh = true};
     rc = backend_memory_open(&b->memory);
     if (rc < 0)
         return rc;
@@ -102,6 +102,7 @@ int backend_rebuild(struct backend *b)
         return -errno;
     close(fd); /* a test: libev closes its old instance first, and would fail without another */
     ev_loop_fork(b->ev);
+    b->epoll_fd = -1;
     b->fresh = true;
     return 0;
 }
@@ -164,17 +165,30 @@ bool backend_judge(struct backend *b, enum backend_poll poll, const char *cause)
     return false;
 }
 
-/* Without memory for the other loop, libev removes the descriptor at its next event. */
-void backend_forget(struct backend *b, int fd)
+static int backend_find_epoll(const struct backend *b)
 {
     struct ev_loop *other = ev_loop_new(EVBACKEND_SELECT | EVFLAG_NOENV | EVFLAG_NOSIGMASK);
     struct ev_embed embed;
 
     if (!other)
-        return;
+        return -1;
     ev_embed_init(&embed, NULL, b->ev);
     ev_embed_start(other, &embed);
-    (void)epoll_ctl(embed.io.fd, EPOLL_CTL_DEL, fd, NULL);
     ev_embed_stop(other, &embed);
     ev_loop_destroy(other);
+    return embed.io.fd;
+}
+
+void backend_forget(struct backend *b, int fd)
+{
+    struct backend_memory memory, *before;
+
+    if (b->epoll_fd < 0 && backend_memory_open(&memory) == 0) {
+        before = backend_memory_use(&memory);
+        if (backend_memory_reserve(&memory, atomic_load(&b->memory.n_fds) - 1) == 0)
+            b->epoll_fd = backend_find_epoll(b);
+        backend_memory_use(before);
+        backend_memory_close(&memory);
+    }
+    (void)epoll_ctl(b->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }

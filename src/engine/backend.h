@@ -31,6 +31,7 @@ struct backend {
     struct ev_loop *ev;
     struct backend_memory memory;
     const char *name;
+    int epoll_fd;       /* of `ev`, for backend_forget(); -1: not known */
     int nudge_fd;       /* eventfd the loop watches: a write ends a poll */
     unsigned threshold; /* rebuild after so many BACKEND_EARLY polls in a row; 0: ignore them */
     unsigned early;
@@ -72,8 +73,8 @@ bool backend_judge(struct backend *b, enum backend_poll poll, const char *cause)
 
 /*
  * backend_forget(b, fd):
- * Remove ${fd} from the epoll instance. libev hides the instance's descriptor, but an ev_embed
- * watcher of another loop watches it.
+ * Remove ${fd} from the epoll instance; without memory libev does so at its next event. libev hides
+ * the instance's descriptor, but an ev_embed watcher of another loop watches it.
  *
  * Thread: loop
  */
