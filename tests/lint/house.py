@@ -17,7 +17,7 @@ LONG_FOLDERS = {
     "config": 12860,
     "ctl": 5710,
     "daemon": 11230,
-    "engine": 7100,
+    "engine": 7120,
     "net": 9150,
     "server": 5740,
     "service": 7080,
