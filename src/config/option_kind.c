@@ -50,14 +50,20 @@ static int option_kind_set_number(const struct option *o, struct option_value *v
     return 0;
 }
 
-static int option_kind_set_number_or_word(const struct option *o, struct option_value *v)
+/* Is the value one of option.words? Then it is stored. */
+static bool option_kind_put_word(const struct option *o, struct option_value *v)
 {
     for (const struct option_word *w = o->words; w->word; w++)
         if (strcmp(w->word, v->text) == 0) {
             option_kind_put_unsigned(o, v, w->value);
-            return 0;
+            return true;
         }
-    return option_kind_set_number(o, v);
+    return false;
+}
+
+static int option_kind_set_number_or_word(const struct option *o, struct option_value *v)
+{
+    return option_kind_put_word(o, v) ? 0 : option_kind_set_number(o, v);
 }
 
 static int option_kind_set_percent(const struct option *o, struct option_value *v)
@@ -71,6 +77,11 @@ static int option_kind_set_percent(const struct option *o, struct option_value *
         return option_kind_refuse_number(v, rc, "a percentage");
     option_kind_put_unsigned(o, v, n);
     return 0;
+}
+
+static int option_kind_set_percent_or_word(const struct option *o, struct option_value *v)
+{
+    return option_kind_put_word(o, v) ? 0 : option_kind_set_percent(o, v);
 }
 
 static int option_kind_set_duration(const struct option *o, struct option_value *v)
@@ -254,6 +265,8 @@ const struct option_kind option_kind_number_or_word = {option_kind_set_number_or
                                                        sizeof(unsigned), NULL};
 const struct option_kind option_kind_percent = {option_kind_set_percent, ", in percent",
                                                 sizeof(unsigned), NULL};
+const struct option_kind option_kind_percent_or_word = {option_kind_set_percent_or_word,
+                                                        ", in percent", sizeof(unsigned), NULL};
 const struct option_kind option_kind_duration = {
     option_kind_set_duration, ", in us, ms, s, m, h or d", sizeof(int64_t), NULL};
 const struct option_kind option_kind_duration_or_never = {

@@ -15,7 +15,8 @@
 extern const struct option_kind option_kind_number;         /* unsigned, option.min to option.max */
 extern const struct option_kind option_kind_number_or_word; /* unsigned, or one of option.words */
 extern const struct option_kind option_kind_percent;        /* a number, optional '%' */
-extern const struct option_kind option_kind_duration;       /* int64_t ns */
+extern const struct option_kind option_kind_percent_or_word;
+extern const struct option_kind option_kind_duration;          /* int64_t ns */
 extern const struct option_kind option_kind_duration_or_never; /* the same, or CLOCK_NEVER */
 extern const struct option_kind option_kind_size;              /* unsigned bytes */
 extern const struct option_kind option_kind_size_long;         /* uint64_t bytes */

@@ -10,6 +10,7 @@
 #include "config/option_rate.h"
 #include "config/option_syslog.h"
 #include "engine/affinity.h"
+#include "engine/budget.h"
 #include "engine/chooser.h"
 #include "server/server_conf.h"
 
@@ -36,6 +37,11 @@ static const struct option_word choosers[] = {
 static const struct option_word affinities[] = {
     {"off", SERVER_AFFINITY_OFF},
     {"auto", SERVER_AFFINITY_AUTO},
+    {NULL, 0},
+};
+
+static const struct option_word io_ratios[] = {
+    {"auto", BUDGET_RATIO_AUTO},
     {NULL, 0},
 };
 
@@ -169,9 +175,13 @@ static const struct option worker_rows[] = {
     {"threads", &option_kind_number, 0, OPTION_LIVE, "0",
      "0 to 256", "number of threads that serve connections; 0: two per processor",
      WORKER(threads), 0, SERVER_WORKERS_MAX, NULL, NULL},
-    {"io_ratio", &option_kind_percent, 0, OPTION_LIVE, "50",
-     "1 to 100", "share of a loop's time for I/O; the rest is for tasks",
-     WORKER(io_ratio), 1, 100, NULL, NULL},
+    {"io_ratio", &option_kind_percent_or_word, 0, OPTION_LIVE, "50",
+     "auto, or 1 to 100",
+     "share of a loop's time for I/O; the rest is for tasks; auto: by queue_wait_goal",
+     WORKER(io_ratio), 1, 100, io_ratios, NULL},
+    {"queue_wait_goal", &option_kind_duration, 0, OPTION_LIVE, "1ms",
+     "10us to 1s", "with io_ratio = auto: longest wait of 99 % of the tasks",
+     WORKER(queue_wait_goal_ns), 10 * NS_PER_US, NS_PER_S, NULL, NULL},
     {"task_quantum", &option_kind_duration, 0, OPTION_UPGRADE, "10ms",
      "100us to 1s", "maximum time for tasks of one kind in a turn of a loop",
      WORKER(task_quantum_ns), 100 * NS_PER_US, NS_PER_S, NULL, NULL},

@@ -24,9 +24,13 @@
 #define BUDGET_BATCH    64
 #define BUDGET_SLICE_NS (100 * NS_PER_US)
 
+/* io_ratio of a loop that sets it itself (engine/io_tune). */
+#define BUDGET_RATIO_AUTO 0
+
 struct budget_conf {
-    unsigned io_ratio;  /* 1 to 100 */
+    unsigned io_ratio;  /* 1 to 100; of a loop also BUDGET_RATIO_AUTO */
     int64_t quantum_ns; /* limit for each step of a turn that runs tasks */
+    int64_t goal_ns;    /* for BUDGET_RATIO_AUTO: longest wait of 99 % of the tasks */
 };
 
 struct budget {

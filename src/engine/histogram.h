@@ -69,6 +69,17 @@ int64_t histogram_limit_ns(unsigned bucket);
 int64_t histogram_quantile_ns(const struct histogram_view *v, unsigned permille);
 
 /*
+ * histogram_between_ns(v, permille):
+ * As histogram_quantile_ns(), but between the limits of the bucket: its durations are taken to lie
+ * at equal distances.
+ */
+int64_t histogram_between_ns(const struct histogram_view *v, unsigned permille);
+
+/* histogram_since(now, before): return what was counted between two views; the sum as well. */
+struct histogram_view histogram_since(const struct histogram_view *now,
+                                      const struct histogram_view *before);
+
+/*
  * histogram_format(text, size, v):
  * Format the non-empty buckets as " under_1us=5 ... longer=1", truncated to ${size} > 0 bytes.
  * Returns ${text}.

@@ -28,6 +28,7 @@ static void loop_init(struct loop *l, const struct loop_conf *conf)
     l->backoff = conf->backoff;
     affinity_note(&l->affinity, &conf->affinity);
     atomic_init(&l->io_ratio, conf->budget.io_ratio);
+    atomic_init(&l->goal_ns, conf->budget.goal_ns);
     timer_heap_init(&l->schedule);
     pthread_mutex_init(&l->start_lock, NULL);
     promise_init(&l->terminated, NULL);
@@ -253,10 +254,15 @@ void loop_resume(struct loop *l, struct timer *t)
 
 int loop_set_io_ratio(struct loop *l, unsigned io_ratio)
 {
-    if (io_ratio < 1 || io_ratio > 100)
+    if (io_ratio > 100)
         return -EINVAL;
-    atomic_store_explicit(&l->io_ratio, io_ratio, memory_order_relaxed);
+    TELEMETRY_SET(l->io_ratio, io_ratio);
     return 0;
+}
+
+void loop_set_queue_wait_goal(struct loop *l, int64_t goal_ns)
+{
+    TELEMETRY_SET(l->goal_ns, goal_ns);
 }
 
 void loop_set_activity(struct loop *l, const char *what)

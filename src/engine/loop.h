@@ -153,12 +153,14 @@ void loop_suspend(struct loop *loop, struct timer *t);
 void loop_resume(struct loop *loop, struct timer *t);
 
 /*
- * loop_set_io_ratio(loop, io_ratio):
- * Use ${io_ratio} from the next turn on.
+ * loop_set_io_ratio(loop, io_ratio) / loop_set_queue_wait_goal(loop, goal_ns):
+ * Use ${io_ratio}, which may be BUDGET_RATIO_AUTO, from the next turn on / use ${goal_ns} with
+ * BUDGET_RATIO_AUTO.
  *
- * Errors: 0; -EINVAL (not 1 to 100)
+ * Errors: 0; -EINVAL (above 100)
  */
 int loop_set_io_ratio(struct loop *loop, unsigned io_ratio) NODISCARD;
+void loop_set_queue_wait_goal(struct loop *loop, int64_t goal_ns);
 
 /*
  * loop_set_activity(loop, what):

@@ -11,10 +11,11 @@
 struct loop_group {
     struct chooser chooser;
     struct move_gate moves;
-    atomic_uint size; /* for `size` to `io_ratio` see note: size */
+    atomic_uint size; /* for `size` to `goal_ns` see note: size */
     atomic_uint in_use;
     atomic_bool stopping;
     atomic_uint io_ratio;
+    _Atomic int64_t goal_ns;
     unsigned n_made; /* loops created; above `size` during a change */
     unsigned max_loops;
     char name[16];
@@ -53,6 +54,7 @@ int loop_group_create(struct loop_group **out, const struct loop_group_conf *con
         return -ENOMEM;
     chooser_init(&g->chooser, conf->chooser);
     atomic_init(&g->io_ratio, conf->loop.budget.io_ratio);
+    atomic_init(&g->goal_ns, conf->loop.budget.goal_ns);
     g->max_loops = max;
     snprintf(g->name, sizeof(g->name), "%s", conf->name);
     g->pool = conf->pool;
@@ -97,6 +99,7 @@ void loop_group_commit(const struct loop_group_change *change)
     atomic_store(&g->size, change->end);
     for (unsigned i = change->first; i < change->end; i++) {
         MUST(loop_set_io_ratio(g->loops[i], atomic_load(&g->io_ratio)) == 0);
+        loop_set_queue_wait_goal(g->loops[i], atomic_load(&g->goal_ns));
         if (atomic_load(&g->stopping))
             loop_stop(g->loops[i], 0, 0);
     }
@@ -211,13 +214,23 @@ int loop_group_set_io_ratio(struct loop_group *g, unsigned io_ratio)
 {
     unsigned n;
 
-    if (io_ratio < 1 || io_ratio > 100)
+    if (io_ratio > 100)
         return -EINVAL;
     atomic_store(&g->io_ratio, io_ratio); /* see note: size */
     n = loop_group_size(g);
     for (unsigned i = 0; i < n; i++)
         MUST(loop_set_io_ratio(g->loops[i], io_ratio) == 0);
     return 0;
+}
+
+void loop_group_set_queue_wait_goal(struct loop_group *g, int64_t goal_ns)
+{
+    unsigned n;
+
+    atomic_store(&g->goal_ns, goal_ns); /* see note: size */
+    n = loop_group_size(g);
+    for (unsigned i = 0; i < n; i++)
+        loop_set_queue_wait_goal(g->loops[i], goal_ns);
 }
 
 void loop_group_destroy(struct loop_group *g)

@@ -132,12 +132,13 @@ int loop_group_join_until(struct loop_group *g, int64_t at_ns) NODISCARD;
 enum loop_state loop_group_state(const struct loop_group *g);
 
 /*
- * loop_group_set_io_ratio(g, io_ratio):
- * Set ${io_ratio} for all loops, and for loops that are added later.
+ * loop_group_set_io_ratio(g, io_ratio) / loop_group_set_queue_wait_goal(g, goal_ns):
+ * Call loop_set_io_ratio() / loop_set_queue_wait_goal() for all loops, also for those added later.
  *
- * Errors: 0; -EINVAL (not 1 to 100)
+ * Errors: as loop_set_io_ratio()
  */
 int loop_group_set_io_ratio(struct loop_group *g, unsigned io_ratio) NODISCARD;
+void loop_group_set_queue_wait_goal(struct loop_group *g, int64_t goal_ns);
 
 /*
  * loop_group_destroy(g):

@@ -12,6 +12,7 @@
 #include "engine/budget.h"
 #include "engine/gate.h"
 #include "engine/heard.h"
+#include "engine/io_tune.h"
 #include "engine/loop.h"
 #include "engine/promise.h"
 #include "engine/queue.h"
@@ -54,6 +55,7 @@ struct loop {
     int64_t stop_began_at_ns; /* 0: shutdown has not begun */
     int64_t last_task_at_ns;
     struct telemetry telemetry;
+    struct io_tune io_tune; /* used while `io_ratio` is BUDGET_RATIO_AUTO */
 
     /* Shared. */
     alignas(CACHE_LINE_BYTES) struct wakeup wakeup; /* read by each submitter, seldom written */
@@ -65,7 +67,8 @@ struct loop {
     _Atomic int64_t oldest_at_ns[LOOP_QUEUES];
     alignas(CACHE_LINE_BYTES) unsigned max_pending_tasks;
     struct loop_backoff backoff;
-    atomic_uint io_ratio; /* relaxed */
+    atomic_uint io_ratio;    /* as set; relaxed */
+    _Atomic int64_t goal_ns; /* relaxed; see struct budget_conf */
     _Atomic uint64_t tasks_rejected;
     _Atomic uint64_t tasks_lazy; /* submitted by other threads, without wake-up */
     _Atomic int state;

@@ -27,6 +27,15 @@ static void loop_stats_tasks(const struct loop *l, int64_t now_ns, struct loop_s
     out->wakeups_saved = all > quiet ? all - quiet : 0;
 }
 
+static void loop_stats_io_ratio(const struct loop *l, struct loop_stats *out)
+{
+    bool is_auto = TELEMETRY_GET(l->io_ratio) == BUDGET_RATIO_AUTO;
+
+    out->io_ratio = is_auto ? io_tune_in_use(&l->io_tune) : TELEMETRY_GET(l->io_ratio);
+    out->io_ratio_reason = is_auto ? io_tune_reason(&l->io_tune) : "fixed";
+    out->queue_wait_judged_ns = is_auto ? TELEMETRY_GET(l->io_tune.wait_ns) : 0;
+}
+
 void loop_stats(const struct loop *l, struct loop_stats *out)
 {
     const struct telemetry *t = &l->telemetry;
@@ -45,7 +54,7 @@ void loop_stats(const struct loop *l, struct loop_stats *out)
     out->poll_ns = TELEMETRY_GET(t->poll_ns);
     out->io_ns = TELEMETRY_GET(t->io_ns);
     out->task_ns = TELEMETRY_GET(t->task_ns);
-    out->io_ratio = TELEMETRY_GET(l->io_ratio);
+    loop_stats_io_ratio(l, out);
     busy_ns = out->io_ns + out->task_ns;
     out->io_ratio_achieved =
         busy_ns > 0 ? (unsigned)((double)out->io_ns / (double)busy_ns * 100 + 0.5) : 100;

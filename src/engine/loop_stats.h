@@ -28,9 +28,11 @@ struct loop_stats {
     int64_t poll_ns;
     int64_t io_ns;
     int64_t task_ns;
-    unsigned io_ratio;          /* configured, in percent */
-    unsigned io_ratio_achieved; /* io_ns in percent of io_ns + task_ns; 100 if both are 0 */
-    int64_t oldest_ns;          /* age of the oldest waiting task, or slightly more */
+    unsigned io_ratio;            /* in use, in percent */
+    const char *io_ratio_reason;  /* fixed: as set; else see engine/io_tune */
+    int64_t queue_wait_judged_ns; /* at the last look of engine/io_tune; 0: none */
+    unsigned io_ratio_achieved;   /* io_ns in percent of io_ns + task_ns; 100 if both are 0 */
+    int64_t oldest_ns;            /* age of the oldest waiting task, or slightly more */
     /* longest task; tasks of one type between two readings of the clock count as one task */
     int64_t longest_ns;
     const char *longest_name; /* NULL: no task has run */

@@ -227,15 +227,25 @@ static void turn_run_tasks(struct loop *l)
         l->last_task_at_ns = l->clock_at_ns;
 }
 
+static unsigned turn_io_ratio(struct loop *l)
+{
+    unsigned io_ratio = TELEMETRY_GET(l->io_ratio);
+
+    return io_ratio != BUDGET_RATIO_AUTO ? io_ratio
+                                         : io_tune_ratio(&l->io_tune, &l->telemetry.queue_wait,
+                                                         TELEMETRY_GET(l->goal_ns), l->clock_at_ns);
+}
+
 /* Without callbacks, I/O time is only that of the wake-up descriptor and the timer: none. */
 static void turn_tasks(struct loop *l)
 {
-    struct budget_conf conf = {.io_ratio = TELEMETRY_GET(l->io_ratio), .quantum_ns = l->quantum_ns};
+    struct budget_conf conf = {.quantum_ns = l->quantum_ns};
     int64_t began_at_ns = l->clock_at_ns, io_ns = l->io_events > 0 ? l->io_ns : 0;
     bool have_tasks = !queue_empty(&l->queues[LOOP_TASKS]) || l->schedule.n_due > 0;
 
     if (!have_tasks && l->budget.owed_ns == 0)
         return;
+    conf.io_ratio = turn_io_ratio(l);
     budget_begin(&l->budget, &conf, io_ns, began_at_ns, turn_queued(l));
     if (have_tasks && budget_allows_tasks(&l->budget))
         turn_run_tasks(l);

@@ -39,8 +39,9 @@ struct server_boss_conf {
 };
 
 struct server_worker_conf {
-    unsigned threads;        /* 0: two per processor, or fewer under a CPU quota */
-    unsigned io_ratio;       /* percent of a turn for I/O, 1 to 100 */
+    unsigned threads;  /* 0: two per processor, or fewer under a CPU quota */
+    unsigned io_ratio; /* percent of a turn for I/O, or BUDGET_RATIO_AUTO */
+    int64_t queue_wait_goal_ns;
     int64_t task_quantum_ns; /* time for tasks in a turn */
     unsigned max_pending_tasks;
     enum chooser_kind chooser;

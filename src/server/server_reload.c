@@ -51,6 +51,8 @@ static void server_commit_loops(struct server_change *change)
     server_commit_io_ratio(server_of_change(change), server_change_conf(change)->worker.io_ratio);
     rebalance_use(server_of_change(change)->rebalance,
                   &server_change_conf(change)->worker.rebalance);
+    loop_group_set_queue_wait_goal(server_of_change(change)->threads.workers,
+                                   server_change_conf(change)->worker.queue_wait_goal_ns);
 }
 
 static void server_cancel_loops(struct server_change *change)

@@ -105,11 +105,12 @@ static int threads_create_loops(struct threads *t, const struct server_conf *con
     const struct server_worker_conf *worker = &conf->worker;
     unsigned allowed[CPU_SETSIZE];
     unsigned n_allowed = threads_allowed_cpus(allowed);
-    struct loop_conf loop = {
-        .budget = {.io_ratio = worker->io_ratio, .quantum_ns = worker->task_quantum_ns},
-        .max_pending_tasks = worker->max_pending_tasks,
-        .rebuild_threshold = worker->rebuild_threshold,
-        .stall_threshold_ns = worker->stall_threshold_ns};
+    struct loop_conf loop = {.budget = {.io_ratio = worker->io_ratio,
+                                        .quantum_ns = worker->task_quantum_ns,
+                                        .goal_ns = worker->queue_wait_goal_ns},
+                             .max_pending_tasks = worker->max_pending_tasks,
+                             .rebuild_threshold = worker->rebuild_threshold,
+                             .stall_threshold_ns = worker->stall_threshold_ns};
     struct loop_group_conf boss = {
         .name = "boss", .pool = 1, .n_loops = conf->boss.threads, .loop = loop};
     struct loop_group_conf workers = {

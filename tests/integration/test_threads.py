@@ -53,6 +53,18 @@ def statistics(t):
 
 
 @test()
+def own_io_ratio(t):
+    """with io_ratio = auto a loop says what it has set and why, and a reload to a number ends that"""
+    address = t.address()
+    with t.daemon(echo(address, WORKERS_2, "io_ratio = auto\nqueue_wait_goal = 5ms\n")) as daemon:
+        one_client_each(address, 2)
+        line = daemon.statistics("work-2-1 ")[0]
+        check(" io_ratio=50 io_ratio_reason=" in line and "fixed" not in line, line)
+        daemon.reload(echo(address, WORKERS_2, "io_ratio = 60\n"))
+        check(" io_ratio=60 io_ratio_reason=\"fixed\" " in daemon.statistics("work-2-1 ")[0], "fixed")
+
+
+@test()
 def statistics_while_draining(t):
     """SIGRTMIN is answered after SIGTERM too, and does not disturb the drain"""
     front, back = t.address(), t.address()

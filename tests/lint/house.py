@@ -14,10 +14,10 @@ from check_sizes import functions
 MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {
-    "config": 12860,
+    "config": 12890,
     "ctl": 5710,
     "daemon": 11230,
-    "engine": 7120,
+    "engine": 7400,
     "net": 9150,
     "server": 5740,
     "service": 7080,

@@ -97,7 +97,7 @@ static const struct {
     {ECHO "[boss]\nthreads = # four\n", "t.ini:5: [boss] threads: the value is empty (1 to 64)"},
     {ECHO "[boss]\nthreads = \x80\xff\n", "t.ini:5: [boss] threads: '\\x80\\xff' is not a plain "},
     {ECHO "[worker]\nio_ratio = 0\n",
-     "t.ini:5: [worker] io_ratio: '0' is out of range (1 to 100, in percent)"},
+     "t.ini:5: [worker] io_ratio: '0' is out of range (auto, or 1 to 100, in percent)"},
     {ECHO "[worker]\nrebuild_threshold = 2\n",
      "t.ini:5: [worker] rebuild_threshold: '2' is out of range (0, or 3 to 1000000)"},
     {ECHO "[worker]\nstall_threshold = 1ms\n",

@@ -173,6 +173,8 @@ TEST(table, value_is_stored_in_its_field)
     ck_assert_uint_eq(options.conf.boss.threads, 7);
     ck_assert_int_eq(options_try(OPTION_BOSS, "accept_batch", "8"), 0);
     ck_assert_uint_eq(options.conf.boss.accept_batch, 8);
+    ck_assert_int_eq(options_try(OPTION_WORKER, "io_ratio", "auto"), 0);
+    ck_assert_uint_eq(options.conf.worker.io_ratio, BUDGET_RATIO_AUTO);
     ck_assert_int_eq(options_try(OPTION_WORKER, "io_ratio", "70%"), 0);
     ck_assert_uint_eq(options.conf.worker.io_ratio, 70);
     ck_assert_int_eq(options_try(OPTION_WORKER, "task_quantum", "20ms"), 0);

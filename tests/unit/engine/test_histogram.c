@@ -71,6 +71,31 @@ TEST_ABORTS(histogram, limit_of_a_bucket_out_of_range_is_a_bug)
     histogram_limit_ns(HISTOGRAM_BUCKETS);
 }
 
+TEST(histogram, value_between_the_limits_of_its_bucket)
+{
+    count(600 * NS_PER_US, 4); /* in the bucket from 512 us to 1024 us */
+    ck_assert_int_eq(histogram_between_ns(&v, 250), 640 * NS_PER_US);
+    ck_assert_int_eq(histogram_between_ns(&v, 1000), 1024 * NS_PER_US);
+    count(INT64_MAX / 4, 1);
+    ck_assert_int_eq(histogram_between_ns(&v, 1000), CLOCK_NEVER);
+    ck_assert_int_eq(histogram_between_ns(&(struct histogram_view){.count = 0}, 990), 0);
+}
+
+TEST(histogram, what_was_counted_between_two_views)
+{
+    struct histogram_view before, since;
+
+    count(500, 3);
+    before = v;
+    count(500, 2);
+    count(NS_PER_MS, 1);
+    since = histogram_since(&v, &before);
+    ck_assert_uint_eq(since.count, 3);
+    ck_assert_uint_eq(since.bucket[0], 2);
+    ck_assert_uint_eq(since.bucket[10], 1);
+    ck_assert_uint_eq(since.ns, NS_PER_MS + 1000);
+}
+
 TEST(histogram, new_histogram_is_empty)
 {
     histogram_read(&h, &v);

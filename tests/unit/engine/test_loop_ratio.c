@@ -178,9 +178,9 @@ TEST(ratio, at_ratio_100_a_turn_runs_only_the_tasks_queued_at_its_start)
     ck_assert_uint_le(now.tasks_run - before.tasks_run, now.turns - before.turns + 3);
 }
 
-static const unsigned no_ratios[] = {0, 101, 1000, 0xffffffffu};
+static const unsigned no_ratios[] = {101, 1000, 0xffffffffu};
 
-TEST_EACH(ratio, value_outside_1_to_100_is_refused_and_changes_nothing, ARRAY_LEN(no_ratios))
+TEST_EACH(ratio, value_above_100_is_refused_and_changes_nothing, ARRAY_LEN(no_ratios))
 {
     ck_assert_int_eq(loop_set_io_ratio(loop, 33), 0);
     ck_assert_int_eq(loop_set_io_ratio(loop, no_ratios[_i]), -EINVAL);
@@ -193,6 +193,25 @@ TEST(ratio, ratios_1_and_100_are_accepted)
     ck_assert_uint_eq(observe_stats(loop).io_ratio, 1);
     ck_assert_int_eq(loop_set_io_ratio(loop, 100), 0);
     ck_assert_uint_eq(observe_stats(loop).io_ratio, 100);
+}
+
+/* No wait is as short as this goal. */
+TEST(ratio, loop_on_auto_gives_up_its_share_while_tasks_wait_longer_than_the_goal)
+{
+    struct task endless;
+    struct loop_stats s;
+
+    loop_set_queue_wait_goal(loop, 1);
+    ck_assert_int_eq(loop_set_io_ratio(loop, BUDGET_RATIO_AUTO), 0);
+    ck_assert_uint_eq(observe_stats(loop).io_ratio, 50);
+    begin_load(&endless);
+    UNTIL((s = observe_stats(loop), s.io_ratio < 50));
+    end_load();
+    ck_assert_str_eq(s.io_ratio_reason, "lowered");
+    ck_assert_int_gt(s.queue_wait_judged_ns, 1);
+    ck_assert_int_eq(loop_set_io_ratio(loop, 60), 0);
+    ck_assert_str_eq(observe_stats(loop).io_ratio_reason, "fixed");
+    ck_assert_uint_eq(observe_stats(loop).io_ratio, 60);
 }
 
 static void *turn_the_knob(void *arg)
