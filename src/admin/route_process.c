@@ -14,6 +14,7 @@
 #include "admin/admin_types.h"
 #include "base/clock.h"
 #include "server/server.h"
+#include "server/server_admin.h"
 #include "server/server_pause.h"
 
 #define CONFIRM_MIN_NS NS_PER_S
@@ -86,6 +87,20 @@ static json_t *route_process_time(time_t at)
     return json_string(text);
 }
 
+/* The worker loops, and the sessions that stay on those out of use, by obstacle. */
+static json_t *route_process_workers(const struct admin *a)
+{
+    const struct session_spread_figures f = server_admin_spread(a->server);
+    json_t *staying = json_object();
+
+    for (unsigned i = 0; i < SESSION_OBSTACLES; i++)
+        if (f.staying[i] > 0)
+            (void)json_object_set_new(staying, session_obstacle_name(i),
+                                      json_integer((json_int_t)f.staying[i]));
+    return json_pack("{s:i, s:I, s:o}", "threads", (int)f.workers, "sessions_moved",
+                     (json_int_t)f.sessions_moved, "staying", staying);
+}
+
 static void route_process_status(struct admin_request *rq)
 {
     const struct admin *a = admin_of(rq);
@@ -95,7 +110,7 @@ static void route_process_status(struct admin_request *rq)
     admin_answer_json(
         rq, 200,
         json_pack(
-            "{s:s, s:i, s:o, s:I, s:s, s:b, s:I, s:o, s:{s:s, s:I, s:I, s:I, s:o}, s:{s:I}, s:I}",
+            "{s:s, s:i, s:o, s:I, s:s, s:b, s:I, s:o, s:{s:s, s:I, s:I, s:I, s:o}, s:{s:I}, s:I, s:o}",
             "version", REACTORD_VERSION, "pid", (int)getpid(), "started_at",
             route_process_time(a->started_at), "uptime_s",
             (json_int_t)((clock_now_ns() - a->started_at_ns) / NS_PER_S), "state",
@@ -105,7 +120,8 @@ static void route_process_status(struct admin_request *rq)
             route_process_string(s.config_path), "reload", "state", s.reload, "count",
             (json_int_t)s.reloads, "failed", (json_int_t)s.reloads_failed, "reverted",
             (json_int_t)s.reloads_reverted, "confirm_in_s", route_process_confirm_in_s(&s),
-            "upgrade", "old_processes", (json_int_t)s.old_processes, "edits", (json_int_t)s.edits));
+            "upgrade", "old_processes", (json_int_t)s.old_processes, "edits", (json_int_t)s.edits,
+            "workers", route_process_workers(a)));
 }
 
 /* ---- actions of the main thread ---- */

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "net/descriptor_budget.h"
+#include "sessions/session_spread.h"
 #include "sessions/workers.h"
 #include "spare/spares.h"
 
@@ -49,6 +50,7 @@ void resize_commit(const struct resize *r)
 {
     threads_commit(r->threads, &r->change);
     spares_refill(r->spares);
+    session_spread_begin(r->spread);
 }
 
 void resize_cancel(const struct resize *r)

@@ -6,6 +6,7 @@
 #include "server/threads.h"
 
 struct descriptor_budget;
+struct session_spread;
 struct spares;
 struct workers;
 
@@ -14,13 +15,14 @@ struct resize {
     struct workers *workers;
     struct spares *spares;
     struct descriptor_budget *descriptors;
+    struct session_spread *spread;
     struct threads_change change; /* set by resize_prepare() */
 };
 
 /*
  * resize_prepare(r, boss, workers) / resize_commit(r) / resize_cancel(r):
  * Create what more threads need / use the new numbers / undo the prepare. Surplus threads are
- * parked: they keep their sessions and get no new ones.
+ * parked: they get no new ones; surplus workers hand over their sessions (sessions/session_spread).
  *
  * Thread: control loop
  * Units:  as threads_prepare()

@@ -32,6 +32,7 @@
 #include "sessions/carry_over.h"
 #include "sessions/overload.h"
 #include "sessions/rebalance.h"
+#include "sessions/session_spread.h"
 #include "sessions/worker.h"
 #include "sessions/worker_assign.h"
 #include "sessions/workers.h"
@@ -160,6 +161,16 @@ static int server_create_rebalance(struct server *sv)
     return rc;
 }
 
+static int server_create_spread(struct server *sv)
+{
+    const struct session_spread_conf conf = {
+        .control = threads_control(&sv->threads),
+        .workers = {.loops = sv->threads.workers, .list = workers_list(sv->workers)},
+        .draining = &sv->draining};
+
+    return session_spread_create(&sv->spread, &conf);
+}
+
 static int server_create_upstreams(struct server *sv)
 {
     const struct upstream_env env = {.workers = sv->threads.workers,
@@ -231,6 +242,8 @@ static int server_create_parts(struct server *sv)
         rc = server_create_workers(sv);
     if (rc == 0)
         rc = server_create_rebalance(sv);
+    if (rc == 0)
+        rc = server_create_spread(sv);
     if (rc == 0)
         rc = server_create_upstreams(sv);
     if (rc == 0)
@@ -354,6 +367,7 @@ int server_prepare_threads(struct server *sv, unsigned boss, unsigned workers,
     *change = (struct resize){.threads = &sv->threads,
                               .workers = sv->workers,
                               .spares = sv->spares,
+                              .spread = sv->spread,
                               .descriptors = &sv->descriptors};
     return resize_prepare(change, boss, workers);
 }
@@ -429,6 +443,7 @@ void server_destroy(struct server *sv)
     lock_close(&sv->pauses_lock);
     carry_over_destroy(sv->carry_over);
     listeners_destroy(sv->listeners);
+    session_spread_destroy(sv->spread);
     workers_destroy(sv->workers);
     rebalance_destroy(sv->rebalance);
     spares_destroy(sv->spares);

@@ -257,6 +257,11 @@ int server_admin_rebalance(const struct server *sv, struct rebalance_ask *ask)
     return rebalance_ask_begin(sv->rebalance, ask);
 }
 
+struct session_spread_figures server_admin_spread(const struct server *sv)
+{
+    return session_spread_figures(sv->spread);
+}
+
 bool server_admin_has_listener(const struct server *sv, const char *name)
 {
     struct listener *ls = listeners_lookup(sv->listeners, name);

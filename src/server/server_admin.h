@@ -13,6 +13,7 @@
 #include "engine/task.h"
 #include "server/server_pause.h"
 #include "sessions/session_scan.h"
+#include "sessions/session_spread.h"
 #include "upstream/server_line.h"
 
 struct loop;
@@ -96,6 +97,9 @@ struct session_scan_workers server_admin_workers(const struct server *sv);
 
 /* server_admin_rebalance(sv, ask): call rebalance_ask_begin(). Errors: as there */
 int server_admin_rebalance(const struct server *sv, struct rebalance_ask *ask) NODISCARD;
+
+/* server_admin_spread(sv): the workers in use, and what sessions do as they come and go. */
+struct session_spread_figures server_admin_spread(const struct server *sv);
 
 /*
  * server_admin_has_listener(sv, name) / server_admin_has_server(sv, upstream, server) /

@@ -17,6 +17,7 @@
 #include "server/upstreams.h"
 #include "sessions/overload.h"
 #include "sessions/rebalance.h"
+#include "sessions/session_spread.h"
 #include "stats/executor_figures.h"
 #include "stats/figure.h"
 #include "stats/figure_log.h"
@@ -52,6 +53,7 @@ struct server_figures_view {
     unsigned max_descriptors;
     uint64_t resident;
     int64_t tls_memory;
+    struct session_spread_figures spread;
 };
 
 static const struct figure server_figures_rows[] = {
@@ -69,6 +71,24 @@ static const struct figure server_figures_rows[] = {
     FIGURE_MS_OF(struct server_figures_view, COUNTER, cpu, 0, "Processor time of the process."),
     FIGURE_OF(struct server_figures_view, GAUGE, BYTES, resident, "Resident memory."),
     FIGURE_OF(struct server_figures_view, GAUGE, BYTES, tls_memory, "Memory of the TLS library."),
+    FIGURE_ROW(struct server_figures_view, spread.workers, "workers", FIGURE_GAUGE, FIGURE_NUMBER,
+               0, "Worker loops in use."),
+    FIGURE_ROW(struct server_figures_view, spread.sessions_moved, "sessions_moved", FIGURE_COUNTER,
+               FIGURE_NUMBER, 0, "Sessions moved because the number of workers has changed."),
+    FIGURE_ROW(struct server_figures_view, spread.staying[SESSION_OBSTACLE_PREFACE],
+               "staying_preface", FIGURE_GAUGE, FIGURE_NUMBER, 0,
+               "On workers out of use: first bytes not complete."),
+    FIGURE_ROW(struct server_figures_view, spread.staying[SESSION_OBSTACLE_CONNECTING],
+               "staying_connecting", FIGURE_GAUGE, FIGURE_NUMBER, 0,
+               "On workers out of use: no server yet."),
+    FIGURE_ROW(struct server_figures_view, spread.staying[SESSION_OBSTACLE_BUSY], "staying_busy",
+               FIGURE_GAUGE, FIGURE_NUMBER, 0,
+               "On workers out of use: another thread works for it."),
+    FIGURE_ROW(struct server_figures_view, spread.staying[SESSION_OBSTACLE_CLOSING],
+               "staying_closing", FIGURE_GAUGE, FIGURE_NUMBER, 0,
+               "On workers out of use: about to end."),
+    FIGURE_ROW(struct server_figures_view, spread.staying[SESSION_OBSTACLE_NONE], "staying_failed",
+               FIGURE_GAUGE, FIGURE_NUMBER, 0, "On workers out of use: a move failed."),
 };
 
 static const struct figure_table server_figures_table = {
@@ -137,7 +157,8 @@ static void server_figures_show_process(struct server *sv, struct figure_visitor
                                              .max_descriptors = sv->descriptors.max,
                                              .cpu_ns = server_figures_cpu_ns(),
                                              .resident = server_figures_resident(),
-                                             .tls_memory = tls_memory_bytes()};
+                                             .tls_memory = tls_memory_bytes(),
+                                             .spread = session_spread_figures(sv->spread)};
 
     figure_show_live(v, &server_figures_table, &server_figures_process, &view, sv);
 }

@@ -84,6 +84,7 @@ struct server {
     struct checks *checks;
     struct certificates *certificates;
     struct spares *spares;
+    struct session_spread *spread;
     struct carry_over *carry_over;
     struct rebalance *rebalance;
     struct listeners *listeners;

@@ -2,14 +2,37 @@
 
 #include "service/session_internal.h"
 
-bool session_may_move(const struct session *s)
+enum session_obstacle session_obstacle(const struct session *s)
 {
+    static const enum session_obstacle phases[] = {
+        [SESSION_PHASE_PREFACE] = SESSION_OBSTACLE_PREFACE,
+        [SESSION_PHASE_CONNECTING] = SESSION_OBSTACLE_CONNECTING,
+        [SESSION_PHASE_OPEN] = SESSION_OBSTACLE_NONE,
+        [SESSION_PHASE_CLOSING] = SESSION_OBSTACLE_CLOSING,
+        [SESSION_PHASE_ENDING] = SESSION_OBSTACLE_CLOSING};
+
     if (s->phase != SESSION_PHASE_OPEN)
-        return false;
+        return phases[s->phase];
     for (unsigned i = 0; i < SESSION_LEGS; i++)
         if (s->legs[i] && !channel_may_move(s->legs[i]))
-            return false;
-    return true;
+            return SESSION_OBSTACLE_BUSY;
+    return SESSION_OBSTACLE_NONE;
+}
+
+bool session_may_move(const struct session *s)
+{
+    return session_obstacle(s) == SESSION_OBSTACLE_NONE;
+}
+
+const char *session_obstacle_name(enum session_obstacle obstacle)
+{
+    static const char *const names[] = {[SESSION_OBSTACLE_NONE] = "failed",
+                                        [SESSION_OBSTACLE_PREFACE] = "preface",
+                                        [SESSION_OBSTACLE_CONNECTING] = "connecting",
+                                        [SESSION_OBSTACLE_BUSY] = "busy",
+                                        [SESSION_OBSTACLE_CLOSING] = "closing"};
+
+    return names[obstacle];
 }
 
 int session_leave_loop(struct session *s)

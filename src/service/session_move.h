@@ -13,13 +13,28 @@ struct loop;
 struct session;
 struct session_owner;
 
+/* Why a session cannot leave its loop now. */
+enum session_obstacle {
+    SESSION_OBSTACLE_NONE,
+    SESSION_OBSTACLE_PREFACE,    /* its first bytes are not complete */
+    SESSION_OBSTACLE_CONNECTING, /* or it waits for a server */
+    SESSION_OBSTACLE_BUSY,       /* a channel ends, or another thread works for a handler */
+    SESSION_OBSTACLE_CLOSING,
+    SESSION_OBSTACLES
+};
+
 /*
- * session_may_move(s):
- * Can ${s} leave its loop now? It is open, none of its channels ends, and its handlers allow it.
+ * session_obstacle(s) / session_may_move(s):
+ * Return what keeps ${s} on its loop / can ${s} leave it: it is open, none of its channels ends,
+ * and its handlers allow it?
  *
  * Thread: loop of ${s}, not in a callback of ${s}
  */
+enum session_obstacle session_obstacle(const struct session *s);
 bool session_may_move(const struct session *s);
+
+/* session_obstacle_name(obstacle): return `connecting`, `failed` for none. */
+const char *session_obstacle_name(enum session_obstacle obstacle);
 
 /*
  * session_leave_loop(s) / session_join_loop(s, owner):

@@ -19,8 +19,9 @@ LONG_FOLDERS = {
     "daemon": 11230,
     "engine": 7400,
     "net": 9150,
-    "server": 5740,
-    "service": 7080,
+    "server": 5860,
+    "service": 7130,
+    "sessions": 5600,
     "stats": 5650,
     "tls": 7420,
 }

@@ -9,8 +9,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "engine/loop.h"
+#include "engine/loop_group.h"
 #include "server/resize.h"
 #include "server/server.h"
+#include "server/server_admin.h"
 #include "server/server_conf.h"
 #include "server/server_figures.h"
 #include "support/fault.h"
@@ -126,22 +129,72 @@ TEST(resize, added_workers_get_clients)
     start();
     ck_assert_uint_eq(loops_after(4), 2 + 2); /* with the boss */
     resize(1, 5);
-    ck_assert_uint_eq(process_loops(), 2 + 2);
     ck_assert_uint_eq(loops_after(5), 2 + 5);
     for (unsigned i = 0; i < n_clients; i++)
         exchange(clients[i]);
     leave();
 }
 
-TEST(resize, a_parked_worker_keeps_its_clients_and_gets_no_new_clients)
+static void exchange_all(void)
+{
+    for (unsigned i = 0; i < n_clients; i++)
+        exchange(clients[i]);
+}
+
+static void expect_connections(unsigned worker, unsigned n)
+{
+    const struct session_scan_workers workers = server_admin_workers(server);
+
+    UNTIL(loop_load(loop_group_at(workers.loops, worker)) == n);
+}
+
+TEST(resize, a_parked_worker_hands_over_its_clients)
+{
+    start();
+    resize(1, 3);
+    come(9);
+    resize(1, 1);
+    EXPECT_LOG_LINES("workers: 3 -> 1 threads: sessions moved: 6, not yet: 0", 1);
+    expect_connections(0, 9);
+    exchange_all();
+    leave();
+}
+
+TEST(resize, added_workers_get_their_share)
+{
+    start();
+    come(12);
+    resize(1, 4);
+    EXPECT_LOG_LINES("workers: 2 -> 4 threads: sessions moved: 6, not yet: 0", 1);
+    for (unsigned i = 0; i < 4; i++)
+        expect_connections(i, 3);
+    exchange_all();
+    leave();
+}
+
+/* Of the clients of two workers that stay none has to move. */
+TEST(resize, workers_that_stay_keep_their_clients)
+{
+    start();
+    resize(1, 3);
+    come(3);
+    resize(1, 2);
+    EXPECT_LOG_LINES("workers: 3 -> 2 threads: sessions moved: 1, not yet: 0", 1);
+    resize(1, 2);
+    exchange_all();
+    EXPECT_LOG_LINES("threads: sessions moved", 1);
+    leave();
+}
+
+TEST(resize, a_parked_worker_gets_no_new_clients)
 {
     start();
     resize(1, 3);
     come(2);
     resize(1, 1);
     ck_assert_uint_eq(loops_after(6), 2 + 2); /* the third has not been started */
-    for (unsigned i = 0; i < n_clients; i++)
-        exchange(clients[i]);
+    expect_connections(0, 8);
+    exchange_all();
     resize(1, 3);
     ck_assert_uint_eq(loops_after(3), 2 + 3);
     leave();
