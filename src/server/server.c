@@ -361,17 +361,6 @@ int server_start(struct server *sv)
     return listeners_start(sv->listeners);
 }
 
-int server_prepare_threads(struct server *sv, unsigned boss, unsigned workers,
-                           struct resize *change)
-{
-    *change = (struct resize){.threads = &sv->threads,
-                              .workers = sv->workers,
-                              .spares = sv->spares,
-                              .spread = sv->spread,
-                              .descriptors = &sv->descriptors};
-    return resize_prepare(change, boss, workers);
-}
-
 int server_submit_slow(struct server *sv, struct task *t)
 {
     return executor_submit(sv->threads.executor, t);

@@ -23,6 +23,17 @@ static const struct server_conf *server_change_conf(const struct server_change *
     return change->reload.conf;
 }
 
+int server_prepare_threads(struct server *sv, unsigned boss, unsigned workers,
+                           struct resize *change)
+{
+    *change = (struct resize){.threads = &sv->threads,
+                              .workers = sv->workers,
+                              .spares = sv->spares,
+                              .spread = sv->spread,
+                              .descriptors = &sv->descriptors};
+    return resize_prepare(change, boss, workers);
+}
+
 static int server_prepare_loops(struct server_change *change)
 {
     const struct server_conf *conf = server_change_conf(change);
