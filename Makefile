@@ -68,7 +68,7 @@ CHECK_LDLIBS   = $(eval CHECK_LDLIBS := $(shell $(PKG_CONFIG) --libs check))$(CH
 
 BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libmicrohttpd-dev libjansson-dev \
                   libsystemd-dev libssl-dev libseccomp-dev libcurl4-openssl-dev netcat-openbsd
-TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc procps iproute2 psmisc \
+TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc procps iproute2 psmisc strace \
                   socat curl openssl redis-server redis-tools nginx-light libnginx-mod-stream haproxy \
                   wrk iperf3 dnsmasq-base debootstrap systemd-container \
                   gnutls-bin stunnel4 postgresql postfix rsyslog prometheus chromium chromium-driver

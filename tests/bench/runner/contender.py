@@ -107,10 +107,13 @@ def all_contenders(options):
                          {"proxy": "haproxy.cfg.in", "tls": "haproxy-tls.cfg.in"},
                          services=("proxy", "tls"))
 
-    def balanced(name, balance):
+    def balanced(name, balance, bosses="1", workers="1"):
         return Contender(name, options.reactord, ["-c", "@CONFIG@"],
                          {"proxy": "reactord-proxy.ini.in"}, services=("proxy",),
-                         values={"BALANCE": balance})
+                         values={"BALANCE": balance, "BOSSES": bosses, "WORKERS": workers})
+
+    def threads(bosses, workers):
+        return balanced(f"reactord-{bosses}-{workers}", "round_robin", bosses, workers)
 
     def logging(name, target, reads_syslog=None):
         return Contender(name, options.reactord, ["-c", "@CONFIG@"],
@@ -121,7 +124,8 @@ def all_contenders(options):
         Contender("reactord", options.reactord, ["-c", "@CONFIG@"],
                   {"echo": "reactord-echo.ini.in", "proxy": "reactord-proxy.ini.in",
                    "tls": "reactord-tls.ini.in", "tls-echo": "reactord-tls-echo.ini.in"},
-                  services=("echo", "proxy", "tls", "tls-echo"), values={"BALANCE": "round_robin"}),
+                  services=("echo", "proxy", "tls", "tls-echo"), values={"BALANCE": "round_robin", "BOSSES": "1", "WORKERS": "1"}),
+        *(threads(bosses, workers) for workers in "124" for bosses in "10"),
         balanced("reactord-least", "least_connections"),
         balanced("reactord-maglev", "maglev"),
         logging("reactord-log", "@DIRECTORY@/access.log"),
