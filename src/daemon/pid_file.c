@@ -122,6 +122,25 @@ static int pid_file_acquire(int *out_fd, long *holder, const char *path,
     return rc;
 }
 
+static void pid_file_unlink(const struct pid_file *pf)
+{
+    /*
+     * Remove the file before unlocking it: a process that locks it afterwards sees that it is gone,
+     * and retries. Emptying is safe even if the path leads to another file now.
+     */
+    if (!(pid_file_is_at_path(pf->fd, pf->path) && unlink(pf->path) == 0) &&
+        ftruncate(pf->fd, 0) < 0)
+        log_warning("pid file %s: can be neither removed nor emptied: %s", pf->path,
+                    strerror(errno));
+}
+
+static bool pid_file_is_empty(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_size == 0;
+}
+
 int pid_file_create(struct pid_file **out, const char *path, const struct privileges *user)
 {
     struct pid_file *pf = calloc(1, sizeof(*pf));
@@ -150,6 +169,8 @@ int pid_file_create(struct pid_file **out, const char *path, const struct privil
     *out = pf;
     return 0;
 err_close:
+    if (pid >= 0 || pid_file_is_empty(pf->fd)) /* not if it has other content */
+        pid_file_unlink(pf);
     close(pf->fd);
 err_free:
     pid_file_create_failed(path, rc, pid);
@@ -197,18 +218,6 @@ void pid_file_claim(struct pid_file *pf)
         return;
     pf->is_given = false;
     pid_file_write(pf, getpid());
-}
-
-static void pid_file_unlink(const struct pid_file *pf)
-{
-    /*
-     * Remove the file before unlocking it: a process that locks it afterwards sees that it is gone,
-     * and retries. Emptying is safe even if the path leads to another file now.
-     */
-    if (!(pid_file_is_at_path(pf->fd, pf->path) && unlink(pf->path) == 0) &&
-        ftruncate(pf->fd, 0) < 0)
-        log_warning("pid file %s: can be neither removed nor emptied: %s", pf->path,
-                    strerror(errno));
 }
 
 void pid_file_give(struct pid_file *pf, pid_t pid)

@@ -1,8 +1,10 @@
 /* daemon/pid_file: who may have the file, and what stays of it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,6 +94,21 @@ TEST(pid_file, second_daemon_reports_the_running_process)
     ck_assert_str_eq(log_lines_last(), expected);
     assert_holds_our_pid();
     pid_file_remove(pf);
+}
+
+TEST(pid_file, file_that_cannot_be_written_does_not_stay)
+{
+    struct rlimit limit;
+    struct pid_file *pf;
+
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = 0;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ck_assert_int_eq(pid_file_create(&pf, path, NULL), -EFBIG);
+    limit.rlim_cur = limit.rlim_max;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ck_assert(!exists(path));
 }
 
 /* Of a process that runs, but holds no lock; empty. */
