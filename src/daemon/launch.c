@@ -137,12 +137,16 @@ static void launch_plan_close(struct launch_plan *plan)
 
 /* ---- after the fork: async-signal-safe ---- */
 
-static void launch_report(int fd, int kind, int value)
+/* False: the starter, which reads the pipe, has ended. */
+static bool launch_report(int fd, int kind, int value)
 {
     const struct launch_report report = {.kind = kind, .value = value};
+    ssize_t n;
 
-    if (write(fd, &report, sizeof(report)) < 0)
-        _exit(EXIT_FAILURE); /* the starter, which reads the pipe, has ended */
+    do
+        n = write(fd, &report, sizeof(report));
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)sizeof(report);
 }
 
 static void launch_append_pid(char *assignment, pid_t pid)
@@ -271,13 +275,16 @@ static _Noreturn void launch_wait(struct launch_plan *plan)
         launch_exec(plan);
     launch_close_others(plan->report_fd);
     if (pid < 0) {
-        launch_report(plan->report_fd, LAUNCH_NO_PROCESS, errno);
+        (void)launch_report(plan->report_fd, LAUNCH_NO_PROCESS, errno);
         _exit(EXIT_FAILURE);
     }
-    launch_report(plan->report_fd, LAUNCH_STARTED, pid);
+    if (!launch_report(plan->report_fd, LAUNCH_STARTED, pid)) {
+        kill(pid, SIGKILL); /* nobody knows of it: it would serve beside the starter */
+        _exit(EXIT_FAILURE);
+    }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    launch_report(plan->report_fd, LAUNCH_ENDED, status);
+    (void)launch_report(plan->report_fd, LAUNCH_ENDED, status);
     _exit(EXIT_SUCCESS);
 }
 
