@@ -40,6 +40,12 @@ static const struct loop_conf loop_conf = {
 
 /* ---- admin loop ---- */
 
+/* Its only use is that the loop has a thread then. */
+static void admin_run_thread(struct task *t)
+{
+    (void)t;
+}
+
 static void admin_run_start(struct task *t)
 {
     struct admin *a = CONTAINER_OF(t, struct admin, start);
@@ -69,6 +75,7 @@ static void admin_run_at_stop(struct task *t)
 }
 
 /* No drop(): admin_destroy() closes sockets and connections. */
+static const struct task_type admin_thread_type = {.name = "admin thread", .run = admin_run_thread};
 static const struct task_type admin_start_type = {.name = "admin start", .run = admin_run_start};
 static const struct task_type admin_leave_type = {.name = "admin leave", .run = admin_run_leave};
 static const struct task_type admin_at_stop_type = {.name = "admin stop", .run = admin_run_at_stop};
@@ -94,6 +101,7 @@ static int admin_create_loop(struct admin *a)
 
     if (rc < 0)
         return rc;
+    a->thread.type = &admin_thread_type;
     a->start.type = &admin_start_type;
     a->leave.type = &admin_leave_type;
     a->at_stop.type = &admin_at_stop_type;
@@ -144,6 +152,17 @@ int admin_create(struct admin **out, const struct admin_conf *conf, const struct
     server_add_loop(a->server, a->loop);
     *out = a;
     return 0;
+}
+
+int admin_start_thread(struct admin *a)
+{
+    int rc = a ? loop_submit(a->loop, LOOP_CONTROL, &a->thread) : 0;
+
+    if (rc < 0)
+        log_error("admin: cannot start its thread: %s (ulimit -u; TasksMax= of the unit; pids.max "
+                  "of the control group)",
+                  strerror(-rc));
+    return rc;
 }
 
 int admin_start(struct admin *a)

@@ -37,6 +37,16 @@ int admin_create(struct admin **out, const struct admin_conf *conf,
                  const struct admin_env *env) NODISCARD;
 
 /*
+ * admin_start_thread(a):
+ * Start the thread, so that a process that could answer no request fails at its start, and an
+ * upgrade to it fails.
+ *
+ * Thread: main, before admin_start()
+ * Errors: 0; -EAGAIN (logged; call admin_stop())
+ */
+int admin_start_thread(struct admin *a) NODISCARD;
+
+/*
  * admin_start(a):
  * Take over the inherited sockets, and accept clients.
  *

@@ -70,7 +70,7 @@ struct admin {
     struct admin_socket *sockets;
     unsigned n_sockets;
     struct admin_http *http;
-    struct task start, leave, at_stop;
+    struct task thread, start, leave, at_stop;
     time_t started_at;
     int64_t started_at_ns;
     struct promise finished; /* completed when `closing` is set and no connection is left */

@@ -121,7 +121,8 @@ static enum exit_code process_run(struct process *p)
     unsigned cut;
     bool alone;
 
-    if (server_start_worker(p->server) == 0 && server_start(p->server) == 0) {
+    if (server_start_worker(p->server) == 0 && admin_start_thread(conf.admin) == 0 &&
+        server_start(p->server) == 0) {
         log_event(LOG_PROCESS, LOG_LEVEL_NOTICE, "ready");
         if (!predecessors_ready(p->predecessors, pid_file_is_adopted(p->pid_file)))
             reload_notify_ready(p->reload);
