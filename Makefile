@@ -129,6 +129,7 @@ help:
 #: make asan | tsan         the unit, stress and integration tests under sanitizers
 #: make test-unit | test-stress | test-fuzz-corpus | test-integration | lint
 #: make test-programs       each named health check against the real server, also MariaDB and slapd, which it installs
+#: make test-faults         every call of the C library fails in each phase (minutes; FAULT_SEED=N repeats a run)
 #: make test-tls-long       the tests of TLS with more of everything (minutes)
 #: make static              gcc -fanalyzer, clang-tidy and cppcheck over src (minutes; STATIC_FLAGS="--tool cppcheck")
 #: make house               figures of the source: sizes, folders, circles of includes; lint holds their limits
@@ -281,6 +282,11 @@ test-integration: $(PROGRAM) $(CTL_PROGRAM)
 .PHONY: test-tls-long
 test-tls-long: $(PROGRAM) $(CTL_PROGRAM)
 	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) --jobs 2 --long -v -k tls
+
+# Each call of the C library fails, at the start, while clients are served, in reloads, upgrades and answers.
+.PHONY: test-faults
+test-faults: $(PROGRAM) $(CTL_PROGRAM)
+	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) --jobs 2 --long -v -k "fault_plan:" $(TEST_FLAGS)
 
 # The named health checks against real servers, also those that make check is too light for. Debian may start them.
 .PHONY: test-programs

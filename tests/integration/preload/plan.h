@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* The environment variable that names the file, and its size. */
@@ -33,6 +34,7 @@ struct plan_fault {
     atomic_uint struck; /* calls that were spoiled */
     int value;          /* errno, or what else the fault needs */
     char thread[16];    /* how the names of the threads begin that it is meant for */
+    unsigned per_mille; /* of the calls, so many; 0: all */
 };
 
 /* The function that a call goes to when nothing is planned. */
@@ -46,8 +48,10 @@ static struct plan_fault *plan_map(void)
 
     if (plan)
         return plan;
-    fd = open(getenv(PLAN_VARIABLE), O_RDWR | O_CLOEXEC);
-    plan = mmap(NULL, PLAN_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    /* By their numbers: open() and mmap() may themselves be calls to spoil. */
+    fd = (int)syscall(SYS_openat, AT_FDCWD, getenv(PLAN_VARIABLE), O_RDWR | O_CLOEXEC);
+    plan = (struct plan_fault *)syscall(SYS_mmap, NULL, PLAN_BYTES, PROT_READ | PROT_WRITE,
+                                        MAP_SHARED, fd, 0);
     if (fd < 0 || plan == MAP_FAILED)
         abort();
     close(fd);
@@ -74,13 +78,21 @@ static bool plan_is_for_this_thread(const struct plan_fault *f)
     return strncmp(name, f->thread, strlen(f->thread)) == 0;
 }
 
+/* Is this call one of the ${per_mille}? Each thread draws the same numbers in each run. */
+static bool plan_draws(unsigned per_mille)
+{
+    static _Thread_local unsigned seed = 1;
+
+    return per_mille == 0 || (unsigned)rand_r(&seed) % 1000 < per_mille;
+}
+
 /* The fault that is to strike this call, or NULL. Leaves errno alone. */
 static const struct plan_fault *plan_strikes(unsigned kind)
 {
     int error = errno;
     struct plan_fault *f = plan_map() + kind;
     bool strikes = atomic_load(&f->times) > 0 && plan_is_for_this_thread(f) &&
-                   !plan_take(&f->skip) && plan_take(&f->times);
+                   plan_draws(f->per_mille) && !plan_take(&f->skip) && plan_take(&f->times);
 
     if (strikes)
         atomic_fetch_add(&f->struck, 1);

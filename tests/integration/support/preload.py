@@ -18,7 +18,7 @@ SOURCES = Path(__file__).resolve().parent.parent / "preload"
 VARIABLE = "REACTORD_TEST_PLAN"
 PLAN_BYTES = 4096
 ALWAYS = 0xffffffff
-FAULT = struct.Struct("=IIIi16s")
+FAULT = struct.Struct("=IIIi16sI")
 TIMES = struct.Struct("=I")
 TIMES_AT = 4
 VALUE = struct.Struct("=i")
@@ -45,15 +45,20 @@ class Preload:
         return {"LD_PRELOAD": self.library, VARIABLE: self.path,
                 "ASAN_OPTIONS": ":".join(filter(None, asan))}
 
-    def plan(self, fault, times=ALWAYS, value=0, skip=0, thread=""):
-        """Let so many calls pass and the next ones go wrong."""
+    def plan(self, fault, times=ALWAYS, value=0, skip=0, thread="", per_mille=0):
+        """Let so many calls pass and the next ones go wrong, or so many of each thousand."""
         self.stop(fault)
-        FAULT.pack_into(self.plan_map, fault * FAULT.size, skip, 0, 0, value, thread.encode())
+        FAULT.pack_into(self.plan_map, fault * FAULT.size, skip, 0, 0, value, thread.encode(), per_mille)
         self._set_times(fault, times)
 
     def stop(self, fault):
         """From now on the calls are what they were."""
         self._set_times(fault, 0)
+
+    def stop_all(self):
+        """Nothing goes wrong any more."""
+        for fault in range(PLAN_BYTES // FAULT.size):
+            self.stop(fault)
 
     def release(self, fault):
         """A call that hangs, planned with a value of 0, returns."""
