@@ -278,10 +278,8 @@ static _Noreturn void launch_wait(struct launch_plan *plan)
         (void)launch_report(plan->report_fd, LAUNCH_NO_PROCESS, errno);
         _exit(EXIT_FAILURE);
     }
-    if (!launch_report(plan->report_fd, LAUNCH_STARTED, pid)) {
+    if (!launch_report(plan->report_fd, LAUNCH_STARTED, pid))
         kill(pid, SIGKILL); /* nobody knows of it: it would serve beside the starter */
-        _exit(EXIT_FAILURE);
-    }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     (void)launch_report(plan->report_fd, LAUNCH_ENDED, status);

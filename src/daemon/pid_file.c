@@ -134,13 +134,6 @@ static void pid_file_unlink(const struct pid_file *pf)
                     strerror(errno));
 }
 
-static bool pid_file_is_empty(int fd)
-{
-    struct stat st;
-
-    return fstat(fd, &st) == 0 && st.st_size == 0;
-}
-
 int pid_file_create(struct pid_file **out, const char *path, const struct privileges *user)
 {
     struct pid_file *pf = calloc(1, sizeof(*pf));
@@ -169,7 +162,7 @@ int pid_file_create(struct pid_file **out, const char *path, const struct privil
     *out = pf;
     return 0;
 err_close:
-    if (pid >= 0 || pid_file_is_empty(pf->fd)) /* not if it has other content */
+    if (pid >= 0 || lseek(pf->fd, 0, SEEK_END) == 0) /* not if it has other content */
         pid_file_unlink(pf);
     close(pf->fd);
 err_free:

@@ -109,7 +109,10 @@ int tls_stream_create(struct tls_stream **out, struct ssl_st *ssl, bool accepts)
     }
     st->ssl = ssl;
     SSL_set_bio(ssl, bio, bio);
-    SSL_set_app_data(ssl, st);
+    if (SSL_set_app_data(ssl, st) != 1) {
+        tls_stream_free(st);
+        return -ENOMEM;
+    }
     SSL_set_info_callback(ssl, tls_stream_on_info);
     SSL_set_msg_callback(ssl, tls_stream_on_message);
     SSL_set_msg_callback_arg(ssl, st);

@@ -84,6 +84,7 @@ class Fault:
 # What was found once, in each run: the phase, and the fault.
 KNOWN = {
     "start": [Fault("pread", errno.EIO, 0), Fault("pthread_create", errno.EAGAIN, 1)],
+    "serve": [Fault("malloc", errno.ENOMEM, per_mille=20)] * 3,
     "upgrade": [Fault("write", errno.EINTR, 2), Fault("pthread_create", errno.EAGAIN, per_mille=300)],
 }
 
