@@ -16,7 +16,7 @@ MAX_FOLDER = 5500
 LONG_FOLDERS = {
     "config": 12890,
     "ctl": 5710,
-    "daemon": 11230,
+    "daemon": 11245,
     "engine": 7400,
     "net": 9150,
     "server": 5860,
