@@ -22,7 +22,7 @@ static void is_within(const uint8_t *data, size_t size, const void *at, size_t n
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct session_state st;
-    uint8_t *record = malloc(size + 1), *again; /* a copy, so that reading past the end is seen */
+    uint8_t *record = calloc(1, size + 1), *again; /* a copy: reading past its end is seen */
     size_t n;
 
     MUST(record);
