@@ -72,11 +72,16 @@ bool channel_input_pending(const struct channel *ch)
            !(ch->flags & CHANNEL_DISCARD);
 }
 
+bool channel_input_cut(const struct channel *ch)
+{
+    return ch->flags & CHANNEL_INPUT_CUT;
+}
+
 static bool channel_would_lose_input(const struct channel *ch, int64_t quiet_ns)
 {
     int64_t silent_ns = loop_now_ns(channel_net(ch)->loop) - ch->last_io_at_ns;
 
-    if (channel_read_ended(ch) || channel_ended(ch))
+    if (channel_input_cut(ch) || channel_read_ended(ch) || channel_ended(ch))
         return false;
     return (ch->bytes_in > 0 && silent_ns < quiet_ns) || sock_has_unread(ch->io.fd);
 }
@@ -98,11 +103,6 @@ bool channel_discards(const struct channel *ch)
     return (ch->flags & CHANNEL_DISCARD) || channel_ended(ch);
 }
 
-bool channel_input_cut(const struct channel *ch)
-{
-    return ch->flags & CHANNEL_INPUT_CUT;
-}
-
 static void channel_end_now(struct channel *ch)
 {
     if (sock_has_unread(ch->io.fd)) { /* otherwise close(2) sends a reset, and no end of file */
@@ -116,8 +116,6 @@ static void channel_end_now(struct channel *ch)
 
 static void channel_end_with_reset(struct channel *ch)
 {
-    if (!(ch->flags & CHANNEL_READ_ENDED))
-        ch->flags |= CHANNEL_INPUT_CUT;
     if (channel_unsent_bytes(ch) == 0)
         channel_abort(ch, 0);
     else if (ch->phase < CHANNEL_RESETTING)
@@ -126,6 +124,8 @@ static void channel_end_with_reset(struct channel *ch)
 
 void channel_end(struct channel *ch, unsigned how)
 {
+    bool is_reset = (how & ~(unsigned)CHANNEL_END_BOUNDED) == CHANNEL_END_RESET;
+
     MUST(loop_is_current(channel_net(ch)->loop));
     if (channel_ended(ch))
         return;
@@ -133,8 +133,11 @@ void channel_end(struct channel *ch, unsigned how)
         channel_end_now(ch);
         return;
     }
+    /* a reset cuts the input, unread bytes or not: nothing has to be asked */
+    if (is_reset && !(ch->flags & CHANNEL_READ_ENDED))
+        ch->flags |= CHANNEL_INPUT_CUT;
     channel_discard(ch, 0);
-    if ((how & ~(unsigned)CHANNEL_END_BOUNDED) == CHANNEL_END_RESET)
+    if (is_reset)
         channel_end_with_reset(ch);
     else if ((how & ~(unsigned)CHANNEL_END_BOUNDED) == CHANNEL_END_FLUSH)
         channel_shutdown_write(ch);
