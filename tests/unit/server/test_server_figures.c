@@ -162,7 +162,7 @@ static void walk(unsigned max_servers)
 
 static const char all[] =
     "process |loop boss-1-1|loop work-2-1|loop work-2-2|loop ctrl-4-1|executor |lookups |handshakes |"
-    "listener front|listener old|upstream one|server one/a|server one/b|server one/c|"
+    "rebalance |listener front|listener old|upstream one|server one/a|server one/b|server one/c|"
     "upstream two|server two/a|server two/b|server two/c|process |";
 
 GROUP(figures, setup, teardown);
