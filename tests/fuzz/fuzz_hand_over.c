@@ -160,7 +160,7 @@ static void try_state(const char *text)
     MUST(server_state_report(state, text) == 0);
     MUST(strcmp(server_state_text(state), text) == 0);
     MUST(server_state_report(state, text + strlen(text) / 2) == 0);
-    MUST(server_state_close(state) == 0);
+    MUST(server_state_close(state, false) == 0);
     server_state_destroy(state);
     free(written(write_state, sv, &len));
 }
