@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/epoll_set.h"
 #include "daemon/hand_over.h"
 #include "handover/session_message.h"
 #include "handover/sessions_export.h"
@@ -39,13 +40,6 @@ struct session_handoff {
     struct sessions_import *import;
 };
 
-static int session_handoff_watch(const struct session_handoff *h, int fd)
-{
-    struct epoll_event event = {.events = EPOLLIN};
-
-    return epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
 static void session_handoff_tick(const struct session_handoff *h, int64_t every_ns)
 {
     struct itimerspec when = {.it_value = {.tv_nsec = every_ns},
@@ -60,7 +54,7 @@ static int session_handoff_open(struct session_handoff *h)
     if (h->epoll_fd < 0)
         return -errno;
     h->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    return h->timer_fd < 0 ? -errno : session_handoff_watch(h, h->timer_fd);
+    return h->timer_fd < 0 ? -errno : epoll_set_add(h->epoll_fd, h->timer_fd);
 }
 
 int session_handoff_create(struct session_handoff **out, struct server *sv)
@@ -96,7 +90,7 @@ bool session_handoff_is_under_way(const struct session_handoff *h)
 static void session_handoff_close(struct session_handoff *h)
 {
     if (h->fd >= 0) {
-        (void)epoll_ctl(h->epoll_fd, EPOLL_CTL_DEL, h->fd, NULL);
+        epoll_set_remove(h->epoll_fd, h->fd);
         close(h->fd);
     }
     h->fd = -1;
@@ -123,7 +117,7 @@ void session_handoff_offer(struct session_handoff *h, int fd)
     }
     h->fd = ends[0];
     h->state = SESSION_HANDOFF_OFFERED;
-    rc = session_handoff_watch(h, h->fd);
+    rc = epoll_set_add(h->epoll_fd, h->fd);
     if (rc == 0)
         rc = hand_over_send(fd, "sessions", ends[1]);
     close(ends[1]);
@@ -156,6 +150,8 @@ static void session_handoff_step_offered(struct session_handoff *h)
         session_handoff_begin_export(h, m.number);
     else if (rc != -EAGAIN || clock_now_ns() - h->began_at_ns > SESSION_HANDOFF_WANT_NS)
         session_handoff_give_up(h); /* it takes none */
+    if (rc == 0)
+        session_message_drop(&body, buffer);
 }
 
 /* Append ` REASON N` for each reason to stay. */
@@ -226,7 +222,7 @@ void session_handoff_take(struct session_handoff *h, int fd, unsigned rate)
         return;
     }
     h->state = SESSION_HANDOFF_IMPORTING;
-    if (session_handoff_watch(h, sessions_import_fd(h->import)) < 0)
+    if (epoll_set_add(h->epoll_fd, sessions_import_fd(h->import)) < 0)
         log_debug("upgrade: messages are polled"); /* by the timer */
     session_handoff_tick(h, SESSION_HANDOFF_TICK_NS);
 }
@@ -235,7 +231,7 @@ static void session_handoff_step_import(struct session_handoff *h)
 {
     if (!sessions_import_step(h->import))
         return;
-    (void)epoll_ctl(h->epoll_fd, EPOLL_CTL_DEL, sessions_import_fd(h->import), NULL);
+    epoll_set_remove(h->epoll_fd, sessions_import_fd(h->import));
     sessions_import_destroy(h->import);
     h->import = NULL;
     h->state = SESSION_HANDOFF_IDLE;

@@ -149,6 +149,13 @@ static int session_message_read_file(struct session_message_body *body)
     return data ? -EINVAL : -ENOMEM;
 }
 
+void session_message_drop(struct session_message_body *body, const uint8_t *buffer)
+{
+    session_message_close(body);
+    if (body->data != buffer)
+        free((void *)body->data);
+}
+
 int session_message_receive(int fd, struct session_message *m, struct session_message_body *body,
                             uint8_t *buffer)
 {

@@ -78,4 +78,11 @@ int session_message_send(int fd, const struct session_message *m,
 int session_message_receive(int fd, struct session_message *m, struct session_message_body *body,
                             uint8_t *buffer) NODISCARD;
 
+/*
+ * session_message_drop(body, buffer):
+ * Close the descriptors of ${body}, received to ${buffer}, and free what was read from a memory
+ * file.
+ */
+void session_message_drop(struct session_message_body *body, const uint8_t *buffer);
+
 #endif

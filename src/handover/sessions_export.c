@@ -338,6 +338,8 @@ void sessions_export_step(struct sessions_export *ex)
         }
         if (rc == 0 && body.n_fds == 0 && body.data == ex->buffer)
             sessions_export_act(ex, &m);
+        else if (rc == 0)
+            session_message_drop(&body, ex->buffer); /* an answer has none */
     }
 }
 

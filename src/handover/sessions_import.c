@@ -57,10 +57,8 @@ static int sessions_import_send(const struct sessions_import *im, const struct s
     return rc;
 }
 
-static void sessions_import_free(struct sessions_import_item *item, bool closes)
+static void sessions_import_free(struct sessions_import_item *item)
 {
-    for (unsigned i = 0; closes && i < item->n_fds; i++)
-        close(item->fds[i]);
     free(item->record);
     atomic_fetch_sub(&item->import->unanswered, 1); /* the last access */
     free(item);
@@ -82,7 +80,7 @@ static void sessions_import_refuse_item(struct sessions_import_item *item, enum 
     for (unsigned i = 0; i < item->n_fds; i++)
         close(item->fds[i]); /* first: then the other process has the only ones */
     sessions_import_refuse(item->import, item->number, why);
-    sessions_import_free(item, false);
+    sessions_import_free(item);
 }
 
 /* ---- worker's loop ---- */
@@ -108,7 +106,7 @@ static void sessions_import_run_take(struct task *t)
 
     if (rc < 0)
         sessions_import_refuse(item->import, item->number, SESSION_STAYS_SCARCE);
-    sessions_import_free(item, false);
+    sessions_import_free(item);
 }
 
 /* The loop has ended. */
@@ -177,11 +175,10 @@ static bool sessions_import_is_stream(int fd)
            getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &listens_len) == 0 && !listens;
 }
 
-/* NULL: the item can be placed. */
-static const char *sessions_import_check(const struct sessions_import_item *item, size_t n)
+/* Read the record of ${item}; NULL: it can be placed. */
+static const char *sessions_import_decode(struct sessions_import_item *item, size_t n)
 {
-    struct session_state st;
-    int rc = session_record_decode(&st, item->record, n);
+    int rc = session_record_decode(&item->state, item->record, n);
 
     if (rc == -EPROTONOSUPPORT)
         return "its record is of another version";
@@ -189,7 +186,7 @@ static const char *sessions_import_check(const struct sessions_import_item *item
         return "its record is cut short, or too long";
     if (rc < 0)
         return "its record is malformed";
-    if (item->n_fds != (session_state_has_server(&st) ? 2 : 1))
+    if (item->n_fds != (session_state_has_server(&item->state) ? 2 : 1))
         return "its record has descriptors missing, or too many";
     for (unsigned i = 0; i < item->n_fds; i++)
         if (!sessions_import_is_stream(item->fds[i]))
@@ -216,7 +213,7 @@ static int sessions_import_fill(struct sessions_import_item *item,
 
 static void sessions_import_read(struct sessions_import_item *item, size_t n)
 {
-    const char *problem = sessions_import_check(item, n);
+    const char *problem = sessions_import_decode(item, n);
     struct loop *control = server_parts(item->import->server).control;
 
     if (problem) {
@@ -229,27 +226,22 @@ static void sessions_import_read(struct sessions_import_item *item, size_t n)
         sessions_import_refuse_item(item, SESSION_STAYS_RECORD);
         return;
     }
-    (void)!session_record_decode(&item->state, item->record, n);
     item->task.type = &sessions_import_place_type;
     if (loop_submit(control, LOOP_CONTROL, &item->task) < 0)
         sessions_import_refuse_item(item, SESSION_STAYS_SCARCE);
 }
 
 static void sessions_import_session(struct sessions_import *im, const struct session_message *m,
-                                    const struct session_message_body *body)
+                                    struct session_message_body *body)
 {
     struct sessions_import_item *item = calloc(1, sizeof(*item));
 
-    atomic_fetch_add(&im->unanswered, 1);
     if (!item) {
-        for (unsigned i = 0; i < body->n_fds; i++)
-            close(body->fds[i]);
-        if (body->data != im->buffer)
-            free((void *)body->data);
+        session_message_drop(body, im->buffer);
         sessions_import_refuse(im, m->number, SESSION_STAYS_SCARCE);
-        atomic_fetch_sub(&im->unanswered, 1);
         return;
     }
+    atomic_fetch_add(&im->unanswered, 1);
     item->import = im;
     item->number = m->number;
     if (sessions_import_fill(item, body, im->buffer) < 0)
@@ -259,7 +251,7 @@ static void sessions_import_session(struct sessions_import *im, const struct ses
 }
 
 static void sessions_import_act(struct sessions_import *im, int rc, const struct session_message *m,
-                                const struct session_message_body *body)
+                                struct session_message_body *body)
 {
     if (rc < 0) {
         sessions_import_refuse(im, m->number,
@@ -273,10 +265,7 @@ static void sessions_import_act(struct sessions_import *im, int rc, const struct
     }
     if (m->type == SESSION_MESSAGE_OVER)
         im->is_over = true;
-    for (unsigned i = 0; i < body->n_fds; i++)
-        close(body->fds[i]);
-    if (body->data != im->buffer)
-        free((void *)body->data);
+    session_message_drop(body, im->buffer);
 }
 
 bool sessions_import_step(struct sessions_import *im)
