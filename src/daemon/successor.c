@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/epoll_set.h"
 #include "daemon/hand_over.h"
 #include "daemon/program.h"
 
@@ -38,13 +39,6 @@ static int successor_set_timer(const struct successor *s, int64_t after_ns)
     return timerfd_settime(s->timer_fd, 0, &when, NULL) < 0 ? -errno : 0;
 }
 
-static int successor_watch(const struct successor *s, int fd)
-{
-    struct epoll_event event = {.events = EPOLLIN};
-
-    return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
 static int successor_open(struct successor *s)
 {
     int rc;
@@ -57,7 +51,7 @@ static int successor_open(struct successor *s)
         return -errno;
     rc = successor_set_timer(s, s->timeout_ns);
     if (rc == 0)
-        rc = successor_watch(s, s->timer_fd);
+        rc = epoll_set_add(s->epoll_fd, s->timer_fd);
     return rc;
 }
 
@@ -100,9 +94,9 @@ int successor_start(struct successor **out, const struct successor_conf *conf)
     if (rc == 0)
         rc = successor_launch(s, conf);
     if (rc == 0)
-        rc = successor_watch(s, s->fd);
+        rc = epoll_set_add(s->epoll_fd, s->fd);
     if (rc == 0)
-        rc = successor_watch(s, s->launch.report_fd);
+        rc = epoll_set_add(s->epoll_fd, s->launch.report_fd);
     if (rc < 0) {
         successor_destroy(s);
         return rc;
@@ -170,7 +164,7 @@ static enum successor_state successor_read(struct successor *s)
     }
     if (rc == -EPIPE && !s->is_silent) {
         s->is_silent = true;
-        (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, s->fd, NULL);
+        epoll_set_remove(s->epoll_fd, s->fd);
         (void)successor_set_timer(s, SUCCESSOR_END_NS);
     }
     return SUCCESSOR_STARTING;
@@ -178,8 +172,8 @@ static enum successor_state successor_read(struct successor *s)
 
 static enum successor_state successor_settle(struct successor *s)
 {
-    (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, s->timer_fd, NULL);
-    (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, s->launch.report_fd, NULL);
+    epoll_set_remove(s->epoll_fd, s->timer_fd);
+    epoll_set_remove(s->epoll_fd, s->launch.report_fd);
     launch_release(&s->launch);
     return SUCCESSOR_TAKES_OVER;
 }
@@ -251,7 +245,7 @@ bool successor_order(struct successor *s, char *word)
     if (rc == 0 && state_fd >= 0)
         close(state_fd);
     if (rc == -EPIPE)
-        (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, s->fd, NULL);
+        epoll_set_remove(s->epoll_fd, s->fd);
     return rc == 0;
 }
 

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "daemon/ban_files.h"
+#include "daemon/epoll_set.h"
 #include "daemon/fd_store.h"
 #include "daemon/hand_over.h"
 #include "daemon/notify.h"
@@ -38,13 +39,6 @@ struct upgrade {
     char failure[UPGRADE_FAILURE_BYTES];
 };
 
-static int upgrade_watch(const struct upgrade *u, int fd, int operation)
-{
-    struct epoll_event event = {.events = EPOLLIN};
-
-    return epoll_ctl(u->epoll_fd, operation, fd, &event) < 0 ? -errno : 0;
-}
-
 int upgrade_create(struct upgrade **out, const struct upgrade_conf *conf)
 {
     struct upgrade *u = calloc(1, sizeof(*u));
@@ -61,9 +55,9 @@ int upgrade_create(struct upgrade **out, const struct upgrade_conf *conf)
     }
     rc = session_handoff_create(&u->sessions, conf->server);
     if (rc == 0)
-        rc = upgrade_watch(u, session_handoff_fd(u->sessions), EPOLL_CTL_ADD);
+        rc = epoll_set_add(u->epoll_fd, session_handoff_fd(u->sessions));
     if (rc == 0)
-        rc = upgrade_watch(u, predecessors_fd(conf->predecessors), EPOLL_CTL_ADD);
+        rc = epoll_set_add(u->epoll_fd, predecessors_fd(conf->predecessors));
     if (rc < 0) {
         upgrade_destroy(u);
         return rc;
@@ -137,7 +131,7 @@ static int upgrade_start(struct upgrade *u, int64_t timeout_ns)
     }
     upgrade_gift_close(&gift);
     if (rc == 0)
-        rc = upgrade_watch(u, successor_fd(u->successor), EPOLL_CTL_ADD);
+        rc = epoll_set_add(u->epoll_fd, successor_fd(u->successor));
     return rc;
 }
 

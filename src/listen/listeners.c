@@ -212,19 +212,25 @@ struct listener_generation **listeners_hold_all(struct listeners *ls, unsigned *
     return list;
 }
 
-const struct address *listeners_find_address(struct listeners *ls, const struct address *a)
+struct listeners_address *listeners_look_up(struct listeners *ls, const struct address *a)
 {
-    const struct address *found = NULL;
-
-    lock_take(&ls->lock);
     list_for_each (node, &ls->addresses) {
-        const struct listeners_address *la = LIST_ENTRY(node, struct listeners_address, link);
+        struct listeners_address *la = LIST_ENTRY(node, struct listeners_address, link);
 
         if (address_equal(&la->address, a))
-            found = &la->address;
+            return la;
     }
+    return NULL;
+}
+
+const struct address *listeners_find_address(struct listeners *ls, const struct address *a)
+{
+    const struct listeners_address *la;
+
+    lock_take(&ls->lock);
+    la = listeners_look_up(ls, a);
     lock_release(&ls->lock);
-    return found;
+    return la ? &la->address : NULL;
 }
 
 struct listener *listeners_lookup(struct listeners *ls, const char *name)

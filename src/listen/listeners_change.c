@@ -50,15 +50,11 @@ static int listeners_prepare_listener(struct listeners_change *change,
 static int listeners_intern(struct listeners *ls, struct listeners_address **out,
                             const struct address *a)
 {
-    struct listeners_address *la;
+    struct listeners_address *la = listeners_look_up(ls, a);
 
-    list_for_each (node, &ls->addresses) {
-        la = LIST_ENTRY(node, struct listeners_address, link);
-        if (address_equal(&la->address, a)) {
-            *out = la;
-            return 0;
-        }
-    }
+    *out = la;
+    if (la)
+        return 0;
     la = calloc(1, sizeof(*la));
     if (!la)
         return -ENOMEM;

@@ -150,6 +150,14 @@ const struct listeners_address *listeners_find_conflict(const struct listeners *
 int listeners_share(struct listeners *ls, struct listeners_address *la, bool shared);
 
 /*
+ * listeners_look_up(ls, a):
+ * Return the address that equals ${a}; NULL: there is none.
+ *
+ * Thread: control loop, or main before start; any while the lock is held
+ */
+struct listeners_address *listeners_look_up(struct listeners *ls, const struct address *a);
+
+/*
  * listeners_acceptor_name(ls):
  * What accepts now, for logs: "boss" or "worker".
  *

@@ -46,21 +46,22 @@ static bool session_has_handlers(const struct session *s)
     return false;
 }
 
-static enum session_stay session_stays_by_phase(const struct session *s)
-{
-    if (s->phase < SESSION_PHASE_OPEN)
-        return SESSION_STAYS_CONNECTING;
-    return s->phase > SESSION_PHASE_OPEN ? SESSION_STAYS_CLOSING : SESSION_STAYS_NOT;
-}
+/* What keeps a session on its loop also keeps it in its process. */
+static const enum session_stay session_stays_by_obstacle[SESSION_OBSTACLES] = {
+    [SESSION_OBSTACLE_NONE] = SESSION_STAYS_NOT,
+    [SESSION_OBSTACLE_PREFACE] = SESSION_STAYS_CONNECTING,
+    [SESSION_OBSTACLE_CONNECTING] = SESSION_STAYS_CONNECTING,
+    [SESSION_OBSTACLE_BUSY] = SESSION_STAYS_CLOSING, /* without handlers: a channel ends */
+    [SESSION_OBSTACLE_CLOSING] = SESSION_STAYS_CLOSING};
 
 enum session_stay session_stays(const struct session *s)
 {
-    enum session_stay stay = session_stays_by_phase(s);
+    enum session_obstacle obstacle = session_obstacle(s);
 
     if (s->tls || (s->service->ops->has_tls && s->service->ops->has_tls(s)))
         return SESSION_STAYS_TLS;
-    if (stay != SESSION_STAYS_NOT)
-        return stay;
+    if (s->phase != SESSION_PHASE_OPEN)
+        return session_stays_by_obstacle[obstacle];
     if (s->leaving)
         return SESSION_STAYS_LEAVING;
     if (session_has_told(s))
@@ -69,10 +70,7 @@ enum session_stay session_stays(const struct session *s)
         return SESSION_STAYS_HANDLER;
     if (session_has_handlers(s))
         return s->service->mirror ? SESSION_STAYS_MIRROR : SESSION_STAYS_BUSY;
-    for (unsigned i = 0; i < SESSION_LEGS; i++)
-        if (s->legs[i] && !channel_may_move(s->legs[i]))
-            return SESSION_STAYS_CLOSING;
-    return SESSION_STAYS_NOT;
+    return session_stays_by_obstacle[obstacle];
 }
 
 int session_leave_process(struct session *s)

@@ -10,12 +10,9 @@
 int64_t rebalance_load_turn_ns(const struct histogram_view *before,
                                const struct histogram_view *now)
 {
-    struct histogram_view between = {.count = now->count - before->count};
-    int64_t limit_ns;
+    struct histogram_view between = histogram_since(now, before);
+    int64_t limit_ns = histogram_quantile_ns(&between, REBALANCE_LOAD_PERMILLE);
 
-    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
-        between.bucket[i] = now->bucket[i] - before->bucket[i];
-    limit_ns = histogram_quantile_ns(&between, REBALANCE_LOAD_PERMILLE);
     return limit_ns == CLOCK_NEVER ? histogram_limit_ns(HISTOGRAM_BUCKETS - 2) : limit_ns / 2;
 }
 

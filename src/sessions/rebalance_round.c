@@ -10,10 +10,6 @@
 #include "service/session.h"
 #include "sessions/worker.h"
 
-/* How often moves that were held off are tried again in a round, and the pause before. */
-#define REBALANCE_ROUND_TRIES    50
-#define REBALANCE_ROUND_PAUSE_NS (2 * NS_PER_MS)
-
 /* A session that has moved no byte for longer is idle: it has no load, and stays. */
 #define REBALANCE_ROUND_IDLE_NS (2 * NS_PER_S)
 
@@ -67,7 +63,7 @@ static int rebalance_round_move(struct rebalance_round *r, struct worker *w, str
     }
     session_set_moved(s, 0);
     rebalance_plan_undo(&r->plan, r->from, to, load_us);
-    if (rc == -EAGAIN && ++r->tries < REBALANCE_ROUND_TRIES)
+    if (rc == -EAGAIN && ++r->tries < WORKER_MOVE_TRIES)
         return rc;
     if (rc == -EBUSY)
         r->counts.busy++;
@@ -87,7 +83,7 @@ static int64_t rebalance_round_go(struct rebalance_round *r, struct worker *w)
     while (loop_load(loop) > 1 && (s = session_idlest_take(&r->heaviest))) {
         if (rebalance_round_move(r, w, s) == -EAGAIN) {
             session_idlest_put_back(&r->heaviest);
-            return REBALANCE_ROUND_PAUSE_NS;
+            return WORKER_MOVE_PAUSE_NS;
         }
         if (budget_step_over(&step, true))
             return VISIT_NEXT_TURN;

@@ -16,9 +16,7 @@
 #define SESSION_SPREAD_STEP     16
 #define SESSION_SPREAD_PAUSE_NS (2 * NS_PER_MS)
 
-/* Pauses between rounds: moves were held off, at first / sessions stay on parked loops. */
-#define SESSION_SPREAD_SOON_NS  (2 * NS_PER_MS)
-#define SESSION_SPREAD_SOON     50
+/* Pause between rounds while sessions stay on parked loops. */
 #define SESSION_SPREAD_LATER_NS NS_PER_S
 
 struct session_spread_counts {
@@ -253,7 +251,7 @@ static void session_spread_run_answer(struct task *t)
     struct session_spread *sp = CONTAINER_OF(t, struct session_spread, answer);
     struct session_spread_counts counts = session_spread_sum(sp);
     unsigned parked = session_spread_parked(sp);
-    bool soon = counts.held_off > 0 && ++sp->rounds < SESSION_SPREAD_SOON;
+    bool soon = counts.held_off > 0 && ++sp->rounds < WORKER_MOVE_TRIES;
 
     sp->under_way = false;
     session_spread_publish(sp, &counts);
@@ -262,7 +260,7 @@ static void session_spread_run_answer(struct task *t)
         return;
     }
     if (soon) {
-        loop_schedule(sp->conf.control, &sp->again, SESSION_SPREAD_SOON_NS);
+        loop_schedule(sp->conf.control, &sp->again, WORKER_MOVE_PAUSE_NS);
         return;
     }
     if (!sp->told || parked == 0)

@@ -11,10 +11,6 @@
 #include "sessions/session_scan.h"
 #include "sessions/worker.h"
 
-/* How often sessions whose move was held off are tried again, and the pause between. */
-#define SESSION_TRANSFER_TRIES    50
-#define SESSION_TRANSFER_PAUSE_NS (2 * NS_PER_MS)
-
 /* Written by the worker of its number, read when all are visited. */
 struct session_transfer_part {
     struct session_transfer_result result;
@@ -79,8 +75,8 @@ static void session_transfer_done(void *cookie)
     struct session_transfer *t = cookie;
     uint64_t held_off = session_transfer_sum(t);
 
-    if (held_off > 0 && ++t->tries < SESSION_TRANSFER_TRIES) {
-        loop_schedule(loop_current(), &t->again, SESSION_TRANSFER_PAUSE_NS);
+    if (held_off > 0 && ++t->tries < WORKER_MOVE_TRIES) {
+        loop_schedule(loop_current(), &t->again, WORKER_MOVE_PAUSE_NS);
         return;
     }
     t->result.failed += held_off;

@@ -88,6 +88,10 @@ void worker_drain(struct worker *w);
  */
 void worker_give_back_pipes(struct worker *w);
 
+/* How often a visit tries moves that are held off (-EAGAIN) again, and the pause between. */
+#define WORKER_MOVE_TRIES    50
+#define WORKER_MOVE_PAUSE_NS (2 * NS_PER_MS)
+
 /*
  * worker_move(w, s, to):
  * Move ${s} to the worker of ${to}. An operation that visits all sessions finds it on one of both
