@@ -19,10 +19,10 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from runner.contender import LOAD_CPU, SERVER_CPU
+from runner.options import add_build, add_servers
 from runner.process import BenchError, Process, free_port
 from runner.table import lines
 
-TOP = Path(__file__).resolve().parent.parent.parent
 PING = bytes(64)
 OFFENDER = "127.0.0.99"
 
@@ -84,9 +84,8 @@ def read_options():
     parser.add_argument("--clients", type=int, default=1000)
     parser.add_argument("--every", type=float, default=5.0, help="seconds between a client's connections")
     parser.add_argument("--rate", type=int, default=200, help="connections a second of the offender")
-    parser.add_argument("--reactord", default=TOP / "build" / "reactord", metavar="COMMAND")
-    parser.add_argument("--haproxy", default="/usr/sbin/haproxy", metavar="COMMAND")
-    parser.add_argument("--build", type=Path, default=TOP / "build" / "bench", metavar="DIR")
+    add_servers(parser, "haproxy")
+    add_build(parser)
     return parser.parse_args()
 
 

@@ -26,10 +26,10 @@ from statistics import median
 
 from engine.measure.machine import Others, before_others
 from runner.contender import LOAD_CPU, Contender
+from runner.options import add_before_others, add_build, add_servers
 from runner.process import BenchError, Process, free_port
 from runner.table import lines
 
-TOP = Path(__file__).resolve().parent.parent.parent
 CONNECTIONS, RATE, WARMUP_S = 20, 500, 0.5
 SERVERS = 1000
 PROBE_EACH_S = 0.02
@@ -45,14 +45,11 @@ def read_options():
     parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
     parser.add_argument("--contenders", default="reactord-echo,reactord,haproxy,haproxy3",
                         metavar="NAME,...", help="default: %(default)s")
-    parser.add_argument("--reactord", default=TOP / "build" / "reactord", metavar="COMMAND")
+    add_servers(parser, "haproxy", "haproxy3")
+    add_build(parser)
+    add_before_others(parser)
     parser.add_argument("--tasks", action="store_true",
                         help="a reactord that measures the processor time of its tasks: which are longest")
-    parser.add_argument("--haproxy", default="/usr/sbin/haproxy", metavar="COMMAND")
-    parser.add_argument("--haproxy3", default=os.environ.get("HAPROXY3"), metavar="COMMAND")
-    parser.add_argument("--build", type=Path, default=TOP / "build" / "bench", metavar="DIR")
-    parser.add_argument("--before-others", action="store_true",
-                        help="come before all other sessions of the machine (root)")
     return parser.parse_args()
 
 

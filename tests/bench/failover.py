@@ -26,6 +26,7 @@ from failover.judge import judge
 from failover.server import CHECK_PORT, NAMES, SERVER_PORT, Server, write_files
 from failover.table import SLOW_S, blame, outcome_table
 from runner.contender import LOAD_CPU
+from runner.options import add_before_others, add_build, add_servers
 from runner.process import BenchError, Process
 from runner.progress import progress
 
@@ -68,16 +69,11 @@ def read_options():
     parser.add_argument("--contenders", metavar="NAME,...", help="default: all that can run",
                         default="reactord,reactord-close,reactord-passive,haproxy,haproxy-close,"
                         "haproxy3,haproxy3-close,nginx")
-    parser.add_argument("--reactord", default=TOP / "build" / "reactord", metavar="COMMAND")
-    parser.add_argument("--haproxy", default="/usr/sbin/haproxy", metavar="COMMAND")
-    parser.add_argument("--haproxy3", default=os.environ.get("HAPROXY3"), metavar="COMMAND",
-                        help="a second HAProxy (default: $HAPROXY3)")
+    add_servers(parser, "haproxy", "haproxy3")
+    add_build(parser)
+    add_before_others(parser)
     parser.add_argument("--nginx", default="/usr/sbin/nginx", metavar="COMMAND",
                         help="a contender, and what the servers run")
-    parser.add_argument("--build", type=Path, default=TOP / "build" / "bench", metavar="DIR",
-                        help="where the bench programs are (default: %(default)s)")
-    parser.add_argument("--before-others", action="store_true",
-                        help="come before all other sessions of the machine")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every result")
     options = parser.parse_args()
     options.ways = options.ways.split(",")

@@ -14,15 +14,14 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack, nullcontext
-from pathlib import Path
 from statistics import median
 
 from engine.measure.machine import Others, before_others
 from runner.contender import LOAD_CPU, all_contenders
+from runner.options import add_before_others, add_build, add_servers
 from runner.process import BenchError, Process, free_port
 from runner.table import lines
 
-TOP = Path(__file__).resolve().parent.parent.parent
 ESTABLISHED, RATE, HANDSHAKING = 20, 500, 64
 PACE_WARMUP_S = 2.0
 GRACE_S = 60
@@ -35,13 +34,9 @@ def read_options():
     parser.add_argument("--seconds", type=float, default=3.0, help="measured time of one run")
     parser.add_argument("--contenders", default="reactord,reactord-echo,bare-tls,haproxy,nginx",
                         metavar="NAME,...", help="default: %(default)s")
-    parser.add_argument("--reactord", default=TOP / "build" / "reactord", metavar="COMMAND")
-    parser.add_argument("--haproxy", default="/usr/sbin/haproxy", metavar="COMMAND")
-    parser.add_argument("--haproxy3", default=os.environ.get("HAPROXY3"), metavar="COMMAND")
-    parser.add_argument("--nginx", default="/usr/sbin/nginx", metavar="COMMAND")
-    parser.add_argument("--build", type=Path, default=TOP / "build" / "bench", metavar="DIR")
-    parser.add_argument("--before-others", action="store_true",
-                        help="come before all other sessions of the machine (root)")
+    add_servers(parser, "haproxy", "haproxy3", "nginx")
+    add_build(parser)
+    add_before_others(parser)
     return parser.parse_args()
 
 

@@ -17,8 +17,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from engine.measure.machine import before_others
+from runner.options import add_before_others, add_servers
 
-TOP = Path(__file__).resolve().parent.parent.parent
 SERVERS = 3
 STALL_S = 1.0
 STALL_EVERY_S = 5.0
@@ -29,14 +29,12 @@ SCENARIOS = {"slow": "one of three servers 20 ms slower", "stall": "one of three
 def read_options():
     """The command line."""
     parser = argparse.ArgumentParser(description="How long do clients wait for the answer of a slow server?")
-    parser.add_argument("--reactord", default=TOP / "build" / "reactord", metavar="COMMAND")
-    parser.add_argument("--haproxy", default="/usr/sbin/haproxy", metavar="COMMAND")
-    parser.add_argument("--nginx", default="/usr/sbin/nginx", metavar="COMMAND")
+    add_servers(parser, "haproxy", "nginx")
+    add_before_others(parser)
     parser.add_argument("--rounds", type=int, default=3, help="runs of each contender, in turn (default: 3)")
     parser.add_argument("--seconds", type=float, default=12.0, help="of each run (default: 12)")
     parser.add_argument("--rate", type=int, default=200, help="clients a second (default: 200)")
     parser.add_argument("--answer", type=float, default=5.0, metavar="MS", help="time of an answer (default: 5)")
-    parser.add_argument("--before-others", action="store_true", help="come before all other sessions of the machine")
     return parser.parse_args()
 
 

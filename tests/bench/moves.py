@@ -21,10 +21,10 @@ from pathlib import Path
 
 from control import GRACE_S, UnixConnection, child
 from runner.contender import LOAD_CPU, SERVER_CPU
+from runner.options import add_servers
 from runner.process import BenchError, Process, come_first, free_port
 from runner.table import lines
 
-TOP = Path(__file__).resolve().parent.parent.parent
 LOOPS = 4
 SIZE = 64
 READ = 1 << 16
@@ -70,7 +70,7 @@ def read_options():
     parser = argparse.ArgumentParser(description="The pause of a move at the client.")
     parser.add_argument("--moves", type=int, default=2000, help="a row (default: 2000)")
     parser.add_argument("--pause", type=float, default=0.002, help="between two (default: 0.002 s)")
-    parser.add_argument("--reactord", default=TOP / "build" / "reactord", metavar="COMMAND")
+    add_servers(parser)
     return parser.parse_args()
 
 

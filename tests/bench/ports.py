@@ -21,9 +21,9 @@ import time
 from pathlib import Path
 from statistics import median
 
+from runner.options import add_servers
 from runner.table import lines
 
-TOP = Path(__file__).resolve().parent.parent.parent
 CLONE_NEWNET = 0x40000000  # sched.h
 SERVER = ("127.0.0.1", 7008)
 PING = bytes(64)
@@ -91,9 +91,7 @@ def read_options():
     parser = argparse.ArgumentParser(description="Short sessions with few ports.")
     parser.add_argument("--ports", type=int, default=200)
     parser.add_argument("--sessions", type=int, default=700)
-    parser.add_argument("--reactord", default=TOP / "build" / "reactord", metavar="COMMAND")
-    parser.add_argument("--haproxy", default="/usr/sbin/haproxy", metavar="COMMAND")
-    parser.add_argument("--nginx", default="/usr/sbin/nginx", metavar="COMMAND")
+    add_servers(parser, "haproxy", "nginx")
     return parser.parse_args()
 
 

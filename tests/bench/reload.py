@@ -20,10 +20,10 @@ from pathlib import Path
 from reload.contenders import all_contenders
 from reload.load import Stream, Told, Visitor, Wrk, count_cut, idle, usage
 from runner.contender import CONF, fill_in
+from runner.options import add_servers
 from runner.process import BenchError, Process, free_port
 from runner.progress import progress
 
-TOP = Path(__file__).resolve().parent.parent.parent
 UPGRADES = 3
 SETTLE_S = 3
 
@@ -37,10 +37,7 @@ def read_options():
     parser.add_argument("--connections", type=int, default=50, help="of wrk (default: 50)")
     parser.add_argument("--contenders", default="reactord,haproxy3,haproxy,nginx",
                         metavar="NAME,...", help="default: all that can run")
-    parser.add_argument("--reactord", default=TOP / "build" / "reactord", metavar="COMMAND")
-    parser.add_argument("--haproxy", default="/usr/sbin/haproxy", metavar="COMMAND")
-    parser.add_argument("--haproxy3", default=os.environ.get("HAPROXY3"), metavar="COMMAND")
-    parser.add_argument("--nginx", default="/usr/sbin/nginx", metavar="COMMAND")
+    add_servers(parser, "haproxy", "haproxy3", "nginx")
     return parser.parse_args()
 
 

@@ -12,18 +12,14 @@ import argparse
 import json
 import os
 import platform
-import resource
-import signal
-import sys
 import time
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from engine.measure.machine import Others, before_others
-from run import version_of
-from runner.contender import all_contenders
-from runner.measure import measure_row
+from run import chosen_contenders, measure_all, prepare, version_of
+from runner.options import add_before_others, add_build, add_servers
 from runner.progress import progress
 from runner.rows import MICROSECONDS, ROWS, Row
 from report.page import write_page
@@ -43,18 +39,11 @@ def read_options():
                         help="draw the results of this report.json, measure nothing")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1.0, help="measured time of one run")
-    parser.add_argument("--reactord", default=TOP / "build" / "reactord", metavar="COMMAND")
-    parser.add_argument("--haproxy", default=os.environ.get("HAPROXY", "/usr/sbin/haproxy"),
-                        metavar="COMMAND", help="default: $HAPROXY, or %(default)s")
-    parser.add_argument("--haproxy3", default=os.environ.get("HAPROXY3"), metavar="COMMAND",
-                        help='a second HAProxy, such as "chroot DIR /usr/sbin/haproxy"')
-    parser.add_argument("--nginx", default=os.environ.get("NGINX", "/usr/sbin/nginx"),
-                        metavar="COMMAND", help="default: $NGINX, or %(default)s")
-    parser.add_argument("--build", type=Path, default=TOP / "build" / "bench", metavar="DIR",
-                        help="where the bench programs are (default: %(default)s)")
-    parser.add_argument("--before-others", action="store_true",
-                        help="come before all other sessions of the machine (root)")
-    return parser.parse_args()
+    add_servers(parser, "haproxy", "haproxy3", "nginx")
+    add_build(parser)
+    add_before_others(parser)
+    parser.set_defaults(contenders="reactord,bare,haproxy,haproxy3,nginx")
+    return parser.parse_args(), parser
 
 
 def growth_rows():
@@ -70,25 +59,18 @@ def memory_rows():
             for n in MEMORY]
 
 
-def measure(options):
+def all_rows():
+    """What is measured."""
+    return ROWS + growth_rows() + memory_rows()
+
+
+def measure(options, parser):
     """Everything that the page says, as report.json has it."""
-    wanted = [contender for name, contender in all_contenders(options).items()
-              if name in ("reactord", "haproxy", "haproxy3", "nginx") or name.startswith("bare-")]
-    usable = []
-    for contender in wanted:
-        reason = contender.why_missing()
-        if reason:
-            print(f"skipped: {contender.name}: {reason}", file=sys.stderr)
-        else:
-            usable.append(contender)
-    versions = {contender.name: version_of(contender) for contender in usable
-                if not contender.name.startswith("bare-")}
-    results, others = {}, Others()
-    for row in ROWS + growth_rows() + memory_rows():
-        contenders = [contender for contender in usable if row.service in contender.services
-                      and (not contender.name.startswith("bare-")
-                           or contender.name == row.yardstick)]
-        results[row.key] = measure_row(row, contenders, options, progress)
+    usable, names = chosen_contenders(options, parser)
+    versions = {name: version_of(contender) for name, contender in usable.items()
+                if not name.startswith("bare-")}
+    others = Others()
+    _, results, _ = measure_all(all_rows(), usable, names, options)
     progress("")
     return {"date": time.strftime("%Y-%m-%d %H:%M"), "kernel": platform.release(),
             "cpus": os.cpu_count(), "machine": cpu_model(), "rounds": options.rounds,
@@ -105,19 +87,16 @@ def cpu_model():
 
 def main():
     """Measure or read, then draw."""
-    options = read_options()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.default_int_handler)
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    options, parser = read_options()
+    prepare()
     options.output.mkdir(parents=True, exist_ok=True)
     if options.source:
         data = json.loads(options.source.read_text(encoding="utf-8"))
     else:
         with before_others() if options.before_others else nullcontext():
-            data = measure(options)
+            data = measure(options, parser)
         (options.output / "report.json").write_text(json.dumps(data, indent=1), encoding="utf-8")
-    rows = {row.key: row for row in ROWS + growth_rows() + memory_rows()}
+    rows = {row.key: row for row in all_rows()}
     plots = draw_all(data, rows, options.output)
     write_page(data, rows, plots, options.output / "report.html")
     print(options.output / "report.html")

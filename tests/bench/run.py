@@ -20,12 +20,10 @@ from pathlib import Path
 from engine.measure.machine import Others, before_others
 from runner.contender import all_contenders
 from runner.measure import measure_row
+from runner.options import add_before_others, add_build, add_servers
 from runner.progress import progress
 from runner.rows import ROWS, TLS_ROWS
 from runner.table import cells_of, cost_table, latency_table
-
-HERE = Path(__file__).resolve().parent
-TOP = HERE.parent.parent
 
 
 def keys_of(rows):
@@ -45,16 +43,9 @@ def read_options():
                         metavar="NAME,...", help="default: %(default)s; bare is the yardstick "
                         "of each row; bare-echo, bare-copy, bare-splice, bare-tls and bare-tls-echo "
                         "can be named, too")
-    parser.add_argument("--reactord", default=TOP / "build" / "reactord", metavar="COMMAND")
-    parser.add_argument("--haproxy", default="/usr/sbin/haproxy", metavar="COMMAND")
-    parser.add_argument("--haproxy3", default=os.environ.get("HAPROXY3"), metavar="COMMAND",
-                        help='a second HAProxy, such as "chroot DIR /usr/sbin/haproxy" '
-                        "(default: $HAPROXY3)")
-    parser.add_argument("--nginx", default="/usr/sbin/nginx", metavar="COMMAND")
-    parser.add_argument("--build", type=Path, default=TOP / "build" / "bench", metavar="DIR",
-                        help="where the bench programs are (default: %(default)s)")
-    parser.add_argument("--before-others", action="store_true",
-                        help="come before all other sessions of the machine (root)")
+    add_servers(parser, "haproxy", "haproxy3", "nginx")
+    add_build(parser)
+    add_before_others(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every single result")
     options = parser.parse_args()
     if options.rounds < 1 or options.seconds <= 0:
@@ -134,15 +125,20 @@ def measure_all(rows, usable, names, options):
     return measured, raw, dropped_out
 
 
+def prepare():
+    """SIGTERM and SIGINT end a run with what was measured; many descriptors are allowed."""
+    for number in (signal.SIGTERM, signal.SIGINT):  # the latter may be inherited as ignored
+        signal.signal(number, signal.default_int_handler)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # inherited by the servers
+
+
 def main():
     """Measure, and print the tables."""
     options, parser = read_options()
     if os.cpu_count() < 2:
         parser.error("this needs two CPUs: one for the server, one for the load")
-    for number in (signal.SIGTERM, signal.SIGINT):  # the latter may be inherited as ignored
-        signal.signal(number, signal.default_int_handler)
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # inherited by the servers
+    prepare()
     rows = chosen_rows(options, parser)
     usable, names = chosen_contenders(options, parser)
     print_setting(options, usable)

@@ -20,10 +20,10 @@ from pathlib import Path
 from control import GRACE_S, child, config_of, result_of, traffic
 from engine.measure.machine import Others, before_others
 from runner.contender import LOAD_CPU, Contender
+from runner.options import add_before_others, add_build, add_servers
 from runner.process import BenchError, Process, free_port
 from runner.table import lines
 
-TOP = Path(__file__).resolve().parent.parent.parent
 VISITS_EACH_S = 0.005
 SETTLE_S = 2.5
 CHANGERS, NAMES = 4, 12
@@ -37,12 +37,9 @@ def read_options():
     parser.add_argument("--servers", type=int, default=10, help="that stay (default: 10)")
     parser.add_argument("--contenders", default="reactord,haproxy,haproxy3", metavar="NAME,...",
                         help="default: %(default)s")
-    parser.add_argument("--reactord", default=TOP / "build" / "reactord", metavar="COMMAND")
-    parser.add_argument("--haproxy", default="/usr/sbin/haproxy", metavar="COMMAND")
-    parser.add_argument("--haproxy3", default=os.environ.get("HAPROXY3"), metavar="COMMAND")
-    parser.add_argument("--before-others", action="store_true",
-                        help="come before all other sessions of the machine (root)")
-    parser.add_argument("--build", type=Path, default=TOP / "build" / "bench", metavar="DIR")
+    add_servers(parser, "haproxy", "haproxy3")
+    add_build(parser)
+    add_before_others(parser)
     return parser.parse_args()
 
 

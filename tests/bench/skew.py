@@ -8,22 +8,20 @@ reactord is told to move. See README.md.
 """
 
 import argparse
-import http.client
 import json
 import os
-import socket
 import subprocess
 import tempfile
 import time
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
+from control import UnixConnection
 from engine.measure.machine import before_others
 from runner.contender import CONF, LOAD_CPU, fill_in
-
+from runner.options import add_before_others, add_build, add_servers
 from runner.process import BenchError, Process, come_first, free_port
 
-TOP = Path(__file__).resolve().parent.parent.parent
 LOOPS = 4
 SETTLE_S = 8.0    # until the light connections are open, and loops may be rebalanced
 CHANGE_S = 5.0    # heavy connections that change last so long
@@ -49,12 +47,9 @@ def read_options():
     parser.add_argument("--loads", default="even,fixed,changing", metavar="NAME,...",
                         help="even: no heavy ones; changing: others each 5 s (default: %(default)s)")
     parser.add_argument("--contenders", default=",".join(CONTENDERS), metavar="NAME,...")
-    parser.add_argument("--reactord", default=TOP / "build" / "reactord", metavar="COMMAND")
-    parser.add_argument("--haproxy", default="/usr/sbin/haproxy", metavar="COMMAND")
-    parser.add_argument("--nginx", default="/usr/sbin/nginx", metavar="COMMAND")
-    parser.add_argument("--before-others", action="store_true",
-                        help="come before all other sessions of the machine (root)")
-    parser.add_argument("--build", type=Path, default=TOP / "build" / "bench", metavar="DIR")
+    add_servers(parser, "haproxy", "nginx")
+    add_build(parser)
+    add_before_others(parser)
     return parser.parse_args()
 
 
@@ -68,9 +63,7 @@ class Everywhere(Process):
 
 def post(path, where, body):
     """A request to reactord's admin interface; its answer."""
-    connection = http.client.HTTPConnection("localhost")
-    connection.sock = socket.socket(socket.AF_UNIX)
-    connection.sock.connect(str(path))
+    connection = UnixConnection(str(path))
     connection.request("POST", where, json.dumps(body), {"Content-Type": "application/json"})
     answer = connection.getresponse().read()
     connection.close()

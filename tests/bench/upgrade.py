@@ -8,24 +8,22 @@ Each byte is compared. See README.md, "Upgrade with open sessions".
 """
 
 import argparse
-import os
 import resource
 import selectors
 import socket
 import sys
 import time
 from contextlib import ExitStack, suppress
-from pathlib import Path
 
 from control import GRACE_S, child
 from reload.contenders import Haproxy, Nginx, Reactord
 from reload.load import usage
 from runner.contender import LOAD_CPU
+from runner.options import add_servers
 from runner.process import BenchError, come_first, free_port
 from runner.progress import progress
 from runner.table import lines
 
-TOP = Path(__file__).resolve().parent.parent.parent
 PING = bytes(range(64))
 PATTERN = bytes(i * 7 % 251 for i in range(65521))
 READ = 1 << 16
@@ -43,10 +41,7 @@ def read_options():
     parser.add_argument("--limit", type=float, default=15, help="s to wait for the old process")
     parser.add_argument("--contenders", default="reactord,reactord-no,haproxy,haproxy3,nginx",
                         metavar="NAME,...", help="default: all that can run")
-    parser.add_argument("--reactord", default=TOP / "build" / "reactord", metavar="COMMAND")
-    parser.add_argument("--haproxy", default="/usr/sbin/haproxy", metavar="COMMAND")
-    parser.add_argument("--haproxy3", default=os.environ.get("HAPROXY3"), metavar="COMMAND")
-    parser.add_argument("--nginx", default="/usr/sbin/nginx", metavar="COMMAND")
+    add_servers(parser, "haproxy", "haproxy3", "nginx")
     return parser.parse_args()
 
 

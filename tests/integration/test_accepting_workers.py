@@ -22,21 +22,11 @@ def names(pid):
     return {name for name in thread.ids(pid) if name.startswith(("boss", "work"))}
 
 
-def churn(address, over):
-    """Connect, exchange and close; how often."""
-    n = 0
-    while not over.is_set():
-        with net.connect(address) as client:
-            check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
-        n += 1
-    return n
-
-
 @contextlib.contextmanager
 def churning(address):
     """Clients come and go meanwhile: each is served."""
     over = threading.Event()
-    tasks = [Task(churn, address, over) for _ in range(CLIENTS)]
+    tasks = [Task(net.visit_until, over, address) for _ in range(CLIENTS)]
     try:
         yield tasks
     finally:

@@ -3,7 +3,6 @@
 import contextlib
 import socket
 import threading
-import time
 
 from support import net
 from support.case import check, check_equal, test
@@ -17,17 +16,6 @@ def echo(name, addresses, options=""):
     return f"[listen {name}]\naddress = {addresses}\nservice = echo\n{options}\n"
 
 
-def churn(address, over):
-    """Connect, exchange and close; how often."""
-    n = 0
-    while not over.is_set():
-        with net.connect(address) as client:
-            check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
-        n += 1
-        time.sleep(0.002)  # the reloads have to get on
-    return n
-
-
 def under_load(t, addresses, config):
     """Reload config(i) again and again; the daemon's counters of listeners, and how many clients it had."""
     over = threading.Event()
@@ -36,7 +24,8 @@ def under_load(t, addresses, config):
         for client in held:
             net.exchange(client, b"hello")
         fds = daemon.fd_count()
-        tasks = [Task(churn, addresses[i % len(addresses)], over) for i in range(CLIENTS)]
+        # with pauses: the reloads have to get on
+        tasks = [Task(net.visit_until, over, addresses[i % len(addresses)], 0.002) for i in range(CLIENTS)]
         try:
             for i in range(1, RELOADS + 1):
                 daemon.reload(config(i))

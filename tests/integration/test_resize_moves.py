@@ -74,16 +74,6 @@ def stream(address, stop):
     return n
 
 
-def visits(address, stop):
-    """Come, say something, go, until ${stop}."""
-    n = 0
-    while not stop.is_set():
-        with net.connect(address) as s:
-            check_equal(net.exchange(s, b"%06d" % n), b"%06d" % n, "the echo")
-        n += 1
-    return n
-
-
 @test(timeout=60)
 def streams_while_workers_change(t):
     """streams and visits through every kind of listener while reloads change the number of workers: every byte comes
@@ -95,7 +85,7 @@ def streams_while_workers_change(t):
             for i, s in enumerate(quiet):
                 net.exchange(s, b"%02d" % i)
             tasks = [net.Task(stream, address, stop) for address in r.addresses.values() for _ in range(2)]
-            tasks += [net.Task(visits, address, stop) for address in r.addresses.values()]
+            tasks += [net.Task(net.visit_until, stop, address) for address in r.addresses.values()]
             for workers in SIZES * 2 + (1,):
                 r.resize(workers)
                 time.sleep(0.2)

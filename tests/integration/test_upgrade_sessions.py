@@ -140,25 +140,30 @@ def is_served(pair):
         return False
 
 
+def in_mid_hand_off(t, stack):
+    """An upgrade with 60 sessions, of which the new process has some: the chain, the pairs, the old process."""
+    chain, pairs = sessions_at_a_slow_pace(t, stack, 60)
+    old = chain.upgrade()
+    chain.eventually(lambda: len(descriptors_of(chain.pid)) > 10, "some are handed over")
+    return chain, pairs, old
+
+
 @test(timeout=60)
 def the_new_process_is_killed(t):
     """a new process that is killed loses the sessions that it has; the old one serves the others on"""
     with contextlib.ExitStack() as stack:
-        chain, pairs = sessions_at_a_slow_pace(t, stack, 60)
-        old = chain.upgrade()
-        chain.eventually(lambda: len(descriptors_of(chain.pid)) > 10, "some are handed over")
+        chain, pairs, old = in_mid_hand_off(t, stack)
         os.kill(chain.pid, signal.SIGKILL)
         moved, _ = handed_over(chain, old)
         check(0 < moved < 60, f"{moved} were handed over")
         check_equal(sum(is_served(pair) for pair in pairs), 60 - moved, "served by the old process")
 
+
 @test(timeout=60)
 def the_old_process_is_killed(t):
     """an old process that is killed loses the sessions that it has; the new one serves the others"""
     with contextlib.ExitStack() as stack:
-        chain, pairs = sessions_at_a_slow_pace(t, stack, 60)
-        old = chain.upgrade()
-        chain.eventually(lambda: len(descriptors_of(chain.pid)) > 10, "some are handed over")
+        chain, pairs, old = in_mid_hand_off(t, stack)
         os.kill(old, signal.SIGKILL)
         chain.wait_line("ended before it had drained", chain.pid)
         served = sum(is_served(pair) for pair in pairs)

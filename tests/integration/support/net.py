@@ -173,6 +173,20 @@ def exchange(s, message):
     return read_exactly(s, len(message))
 
 
+def visit_until(over, address, pause_s=0):
+    """Connect, exchange and close, again and again until ${over} is set; how often."""
+    n = 0
+    while not over.is_set():
+        message = b"%06d" % n
+        with connect(address) as client:
+            answer = exchange(client, message)
+        if answer != message:
+            raise ValueError(f"echo of {message}: got {answer}")
+        n += 1
+        time.sleep(pause_s)
+    return n
+
+
 def fate(address):
     """How a new connection that says nothing ends: "fin", or "reset", even within connect."""
     try:
