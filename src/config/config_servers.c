@@ -179,13 +179,13 @@ int config_servers_check(const struct config *config, const struct config_sectio
     const struct config_servers c = {.config = config, .diagnostics = diagnostics};
     const struct upstream_conf *conf = section->conf;
     struct config_servers_queue q = {.head = 0};
+    bool reaches = !config_section_refused(section, "namespace"); /* a look at all its entries */
     int rc = config_servers_open_queue(&q, config);
 
     for (unsigned i = first; rc == 0 && i < conf->n_servers; i++)
         config_servers_words(&c, section, &conf->servers[i]);
-    for (unsigned i = first; rc == 0 && i < conf->n_servers; i++)
-        if (!config_section_refused(section, "namespace"))
-            config_servers_loop(&c, section, &conf->servers[i], &q);
+    for (unsigned i = first; rc == 0 && reaches && i < conf->n_servers; i++)
+        config_servers_loop(&c, section, &conf->servers[i], &q);
     config_servers_close_queue(&q);
     return rc;
 }
