@@ -229,7 +229,7 @@ static const struct handler_ops tls_handler_ops = {.name = "TLS",
 int tls_handler_add(struct tls_handler *t, struct channel *ch, struct ssl_st *ssl,
                     const struct tls_handler_conf *conf)
 {
-    int rc = t->accepts ? 0 : tls_stream_create(&t->stream, ssl, false);
+    int rc = t->accepts ? 0 : tls_stream_create(&t->stream, ssl);
 
     MUST(!ssl == t->accepts && !t->choose == !t->accepts);
     if (rc < 0)

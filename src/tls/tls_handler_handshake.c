@@ -134,7 +134,7 @@ static int tls_handler_choose(struct tls_handler *t)
 {
     struct ssl_st *ssl = t->choose(t);
 
-    return ssl ? tls_stream_create(&t->stream, ssl, true) : -ENOMEM;
+    return ssl ? tls_stream_create(&t->stream, ssl) : -ENOMEM;
 }
 
 void tls_handler_begin_step(struct tls_handler *t)

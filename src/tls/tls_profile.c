@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -226,13 +227,28 @@ unsigned tls_profile_shared_names(const struct tls_profile *p, struct tls_profil
     return shared;
 }
 
+/*
+ * A connection of ${ctx} in the state that ${set_state} sets. Without memory both steps of OpenSSL
+ * 3.5 may leave it without a record layer, and setting a BIO crashes: only the errors tell.
+ */
+static SSL *tls_profile_new(SSL_CTX *ctx, void (*set_state)(SSL *))
+{
+    SSL *ssl;
+
+    ERR_clear_error();
+    ssl = SSL_new(ctx);
+    if (!ssl)
+        return NULL;
+    set_state(ssl);
+    if (ERR_peek_error() == 0)
+        return ssl;
+    SSL_free(ssl);
+    return NULL;
+}
+
 struct ssl_st *tls_profile_new_server(struct tls_profile *p)
 {
-    SSL *ssl = p->server ? SSL_new(p->server) : NULL;
-
-    if (ssl)
-        SSL_set_accept_state(ssl);
-    return ssl;
+    return p->server ? tls_profile_new(p->server, SSL_set_accept_state) : NULL;
 }
 
 static bool tls_profile_expect(SSL *ssl, const char *tls_name)
@@ -263,13 +279,12 @@ struct ssl_st *tls_profile_new_client(struct tls_profile *p, const char *tls_nam
 {
     bool is_for_it =
         p->client && (tls_name || SSL_CTX_get_verify_mode(p->client) == SSL_VERIFY_NONE);
-    SSL *ssl = is_for_it ? SSL_new(p->client) : NULL;
+    SSL *ssl = is_for_it ? tls_profile_new(p->client, SSL_set_connect_state) : NULL;
 
     if (!ssl || (tls_name && !tls_profile_expect(ssl, tls_name)) ||
         (p->alpn_of_client && !tls_profile_offer(ssl, agreed))) {
         SSL_free(ssl);
         return NULL;
     }
-    SSL_set_connect_state(ssl);
     return ssl;
 }

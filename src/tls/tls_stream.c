@@ -97,7 +97,7 @@ static void tls_stream_on_message(int written, int version, int type, const void
         tls_stream_on_late_message(st);
 }
 
-int tls_stream_create(struct tls_stream **out, struct ssl_st *ssl, bool accepts)
+int tls_stream_create(struct tls_stream **out, struct ssl_st *ssl)
 {
     struct tls_stream *st = calloc(1, sizeof(*st));
     BIO *bio = st ? tls_bio_new(&st->io) : NULL;
@@ -116,10 +116,6 @@ int tls_stream_create(struct tls_stream **out, struct ssl_st *ssl, bool accepts)
     SSL_set_info_callback(ssl, tls_stream_on_info);
     SSL_set_msg_callback(ssl, tls_stream_on_message);
     SSL_set_msg_callback_arg(ssl, st);
-    if (accepts)
-        SSL_set_accept_state(ssl);
-    else
-        SSL_set_connect_state(ssl);
     *out = st;
     return 0;
 }

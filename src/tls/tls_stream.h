@@ -31,13 +31,13 @@ enum tls_stream_result {
 };
 
 /*
- * tls_stream_create(out, ssl, accepts):
- * Create a stream on ${ssl}: with ${accepts} to a client, else to a server.
+ * tls_stream_create(out, ssl):
+ * Create a stream on ${ssl}, whose state says that it accepts or connects.
  *
  * Owns:   the stream owns ${ssl}, which an error frees
  * Errors: 0; -ENOMEM
  */
-int tls_stream_create(struct tls_stream **out, struct ssl_st *ssl, bool accepts) NODISCARD;
+int tls_stream_create(struct tls_stream **out, struct ssl_st *ssl) NODISCARD;
 
 /* tls_stream_free(st): free ${st} or NULL. Thread: owner */
 void tls_stream_free(struct tls_stream *st);

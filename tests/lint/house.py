@@ -23,7 +23,7 @@ LONG_FOLDERS = {
     "service": 7130,
     "sessions": 5600,
     "stats": 5650,
-    "tls": 7420,
+    "tls": 7430,
 }
 MAX_HEADER_PERCENT = 27
 MAX_CIRCLE, MAX_IN_CIRCLES = 7, 40

@@ -191,7 +191,7 @@ static void open_stream(const uint8_t *data, size_t len)
     ck_assert_int_eq(tls_hello_create(&hello, data, len), 0);
     p = tls_sections_choose(sections, hello->sni, &section);
     tls_stream_free(stream);
-    ck_assert_int_eq(tls_stream_create(&stream, tls_profile_new_server(p), true), 0);
+    ck_assert_int_eq(tls_stream_create(&stream, tls_profile_new_server(p)), 0);
     tls_stream_set_hello(stream, hello);
     tls_profile_release(p);
     tls_hello_release(hello);

@@ -64,7 +64,7 @@ static void open_stream(const uint8_t *data, size_t len)
     struct tls_hello *hello = NULL;
 
     tls_stream_free(stream);
-    ck_assert_int_eq(tls_stream_create(&stream, tls_profile_new_server(server), true), 0);
+    ck_assert_int_eq(tls_stream_create(&stream, tls_profile_new_server(server)), 0);
     (void)!tls_hello_create(&hello, data, len);
     tls_stream_set_hello(stream, hello);
     tls_hello_release(hello);
