@@ -2,7 +2,8 @@
 """Integration tests: the real daemon, real clients, real sockets.
 
     python3 tests/integration/run.py --reactord build/reactord [-k WORD]... [-v] [--jobs N] [--most N]
-                                     [--keep] [--slowest N] [--long] [--sanitized] [--allow-missing] [--list]
+                                     [--keep] [--slowest N] [--part K/N] [--long] [--sanitized] [--allow-missing]
+                                     [--list]
 
 Each test_THEME.py holds the tests of one theme as functions with @test; a test's doc string is the
 sentence that is printed for it. A theme of more than one idea has a file for each, test_THEME_IDEA.py,
@@ -14,7 +15,8 @@ with the group; its directory goes too, unless the test fails or --keep is given
 configuration and the log of its daemons are printed. Nothing but the loopback interface is used. The
 programs are copied first, to where any user may run them: no test depends on the folder of the clone.
 --jobs tests run at a time; up to --most of them while a processor is idle, since most tests wait.
---slowest prints the tests that took longest, and the processor time of all.
+--slowest prints the tests that took longest, and the processor time of all. --part K/N runs every N-th
+test from the K-th on.
 
 A test whose client program is not installed fails; with --allow-missing it is skipped. --sanitized
 (found out by itself for gcc's and clang's sanitisers) gives everything more time, asks nothing about
@@ -280,6 +282,13 @@ def _sanitizers(program):
     return {name for name in ("asan_init", "tsan_init", "ubsan_handle") if f"__{name}".encode() in content}
 
 
+def _part(text):
+    first, _, step = text.partition("/")
+    if not 1 <= int(first) <= int(step):
+        raise ValueError(text)
+    return slice(int(first) - 1, None, int(step))
+
+
 def _parse_arguments():
     parser = argparse.ArgumentParser(description="reactord's integration tests")
     parser.add_argument("--reactord", default="build/reactord", help="the program (%(default)s)")
@@ -291,6 +300,8 @@ def _parse_arguments():
                         help="tests at a time while a processor is idle (as --jobs)")
     parser.add_argument("--slowest", metavar="N", type=int, help="at the end, name those that took longest")
     parser.add_argument("--keep", action="store_true", help="keep the tests' directories")
+    parser.add_argument("--part", metavar="K/N", type=_part, default=slice(None),
+                        help="every N-th test, from the K-th on")
     parser.add_argument("--long", action="store_true", help="load for half a minute, not seconds")
     parser.add_argument("--sanitized", action="store_true", help="more time, no memory limits")
     parser.add_argument("--allow-missing", action="store_true",
@@ -323,6 +334,7 @@ def main():
         cases = _one_of_each([case for case in cases if not case.plain_only])
     if "tsan_init" in sanitizers:
         cases = [case for case in cases if case.theme not in ON_ONE_THREAD]
+    cases = cases[arguments.part]
     directory = tempfile.mkdtemp(prefix="reactord-it-")
     os.chmod(directory, 0o755)
     options = Options(_copy_programs(program, directory), HERE.parent.parent, sanitized, arguments.long)
