@@ -205,6 +205,8 @@ static enum ctl_client_failure ctl_client_send(struct ctl_client *c,
 
     CHECK_CURL(curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, NULL));
     CHECK_CURL(curl_easy_setopt(c->curl, CURLOPT_NOBODY, 0L));
+    /* Ask again whoever has the address then: after an upgrade another process. */
+    CHECK_CURL(curl_easy_setopt(c->curl, CURLOPT_FORBID_REUSE, request->wants_text ? 1L : 0L));
     if (!request->body) {
         CHECK_CURL(curl_easy_setopt(c->curl, CURLOPT_HTTPGET, 1L));
         return ctl_client_perform(c, request->path);

@@ -38,6 +38,9 @@ struct ctl_command {
     const char *help;                                   /* one line */
     const char *more;                                   /* paragraphs; NULL: none */
     bool offline;                                       /* needs no daemon */
+    bool shows;                                         /* changes nothing */
+    bool is_live;                                       /* draws again and again */
+    bool restarts; /* the daemon may not be ready for a while */
     enum ctl_exit (*run)(struct ctl_context *context, const struct ctl_arguments *arguments);
 };
 

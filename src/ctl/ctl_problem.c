@@ -16,6 +16,7 @@
 #define HTTP_UNAUTHORIZED 401
 #define HTTP_NOT_FOUND    404
 #define HTTP_TIMEOUT      408
+#define HTTP_UNAVAILABLE  503
 
 #define SAY(c, ...) snprintf((c)->problem, sizeof((c)->problem), __VA_ARGS__)
 
@@ -156,6 +157,10 @@ enum ctl_exit ctl_problem_of_refusal(struct ctl_context *c, const struct ctl_req
             "reactord at %s does not know %.*s: it is older than this reactorctl "
             "(" REACTORD_VERSION "), or another program",
             c->conf.address.text, (int)strcspn(request->path, "?"), request->path);
+        return CTL_EXIT_REFUSED;
+    }
+    if (!error && request->wants_text && answer->status == HTTP_UNAVAILABLE) {
+        SAY(c, "%.*s", (int)strcspn(answer->body, "\n"), answer->body);
         return CTL_EXIT_REFUSED;
     }
     if (!error) {

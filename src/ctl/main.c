@@ -2,7 +2,7 @@
  * ctl/main: reactorctl: queries and controls a running reactord through its admin interface. One
  * thread.
  *
- *   command line -> ctl_arguments (table: ctl_commands) -> a family of commands (ctl_show ...)
+ *   command line -> ctl_arguments (table: ctl_commands) -> ctl_nodes -> a family of commands
  *                                                      -> ctl_context -> ctl_client (HTTP)
  */
 #include <errno.h>
@@ -10,15 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "ctl/ctl_arguments.h"
 #include "ctl/ctl_commands.h"
 #include "ctl/ctl_complete.h"
-#include "ctl/ctl_context.h"
 #include "ctl/ctl_help.h"
+#include "ctl/ctl_nodes.h"
 #include "ctl/ctl_report.h"
-
-#define DEFAULT_TIMEOUT_NS (10 * NS_PER_S)
 
 /* Hidden command: completions for the words of a command line. */
 #define COMPLETE_WORD "__complete"
@@ -27,24 +24,6 @@ static enum ctl_exit usage(void)
 {
     fputs("Try 'reactorctl --help' for the commands.\n", stderr);
     return CTL_EXIT_FAILED;
-}
-
-static enum ctl_exit ask_daemon(const struct ctl_arguments *a)
-{
-    const char *timeout = ctl_arguments_value(a, "timeout");
-    struct ctl_context context = {.prints_json = ctl_arguments_has(a, "json")};
-    enum ctl_exit code;
-
-    if (a->command->offline)
-        return a->command->run(&context, a);
-    code = ctl_context_open(&context, ctl_arguments_value(a, "address"),
-                            ctl_arguments_value(a, "token-file"),
-                            timeout ? ctl_value_ns(timeout) : DEFAULT_TIMEOUT_NS);
-    if (code != CTL_EXIT_OK)
-        return code;
-    code = a->command->run(&context, a);
-    ctl_context_close(&context);
-    return code;
 }
 
 static enum ctl_exit run(int argc, char **argv)
@@ -72,7 +51,7 @@ static enum ctl_exit run(int argc, char **argv)
         ctl_report("a command is needed");
         return usage();
     }
-    return ask_daemon(&a);
+    return a.command->offline ? a.command->run(NULL, &a) : ctl_nodes_run(&a);
 }
 
 /* Fail if output was lost. */
