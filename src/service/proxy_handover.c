@@ -82,9 +82,7 @@ int proxy_limit(struct session *s, const struct session_state *st)
 bool proxy_is_stranded(const struct session *s)
 {
     const struct proxy *p = proxy_of(s);
-    uint32_t load = endpoint_load(&p->at->endpoint);
 
-    return load & ENDPOINT_ABSENT ||
-           (load & ENDPOINT_ANY_DOWN &&
-            proxy_upstream(p)->conf->checks.on_down == UPSTREAM_DOWN_CLOSE);
+    return endpoint_load(&p->at->endpoint) & ENDPOINT_ANY_DOWN &&
+           proxy_upstream(p)->conf->checks.on_down == UPSTREAM_DOWN_CLOSE;
 }

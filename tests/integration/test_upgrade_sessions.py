@@ -8,6 +8,7 @@ import signal
 import socket
 
 from support import net
+from support.admin import post, request, section
 from support.case import check, check_equal, test
 from support.chain import Chain, echo
 from support.daemon import alive
@@ -118,6 +119,24 @@ def what_stays(t):
         chain.rewrite(config + framed + "pipeline = log\n")
         old = chain.upgrade()
         check_equal(handed_over(chain, old), (1, {"name": 1, "changed": 1}), "what was handed over")
+        client.sendall(b"still")
+        check_equal(net.read_exactly(server, 5), b"still", "what the server got")
+
+
+@test(timeout=60)
+def a_removed_server(t):
+    """a session whose server was removed before the upgrade goes on in the old process"""
+    front, back, more, at = t.address(), t.address(), t.address(), t.path("admin.sock")
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(net.listen(more))
+        chain = stack.enter_context(Chain(t, TAKES + section(at) + proxy(front, back)))
+        for answer in (request(at, "PUT", "/v1/server", {"server": "back/more", "line": more}),
+                       post(at, "/v1/server", {"server": "back/only", "state": "disable"})):
+            check_equal(answer.status, 200, f"the status of {answer.body}")
+        client, server = stack.enter_context(net.proxied(front, listener))
+        check_equal(request(at, "DELETE", "/v1/server", {"server": "back/more"}).status, 200, "the status of a removal")
+        old = chain.upgrade()
+        check_equal(handed_over(chain, old), (0, {"name": 1}), "what was handed over")
         client.sendall(b"still")
         check_equal(net.read_exactly(server, 5), b"still", "what the server got")
 

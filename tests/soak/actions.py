@@ -186,7 +186,7 @@ def move(r, draw):
     which, _ = some_filter(r, draw)
     if draw.random() < 0.3:
         which = {"loop": f"work-2-{draw.randint(1, 4)}"}
-    return ask(r, "POST", "/v1/sessions/move", {"to": f"work-2-{draw.randint(1, 4)}", **which})
+    return ask(r, "POST", "/v1/sessions/move", {"to": f"work-2-{draw.randint(1, r.place.state['workers'])}", **which})
 
 
 @action("admin", 2)
@@ -302,6 +302,10 @@ def server_goes(r, draw, how):
         excuse = r.excuses.begin(f"{server.name} is down, its sessions are closed", "reset refused",
                                  lambda s: s.server_name == server.name)
         r.later(6 * r.t.scale, excuse.end)
+    if how == "crash":  # its clients may not have got as far as to be known
+        excuse = r.excuses.begin(f"{server.name} crashes", "refused reset",
+                                 lambda s: s.listener.upstream == server.upstream and not s.server)
+        r.later(0, excuse.end)
     r.load.do(getattr(server, how))
     r.load.do(r.place.look, time.monotonic())
     r.later(draw.uniform(0.1, 3), r.load.do, server.listen)

@@ -232,7 +232,7 @@ KNOWN_ERRORS = r"reload: |reload refused|upgrade|^$"
 
 def tell(entry):
     number, began, ended, name, what = entry
-    return f"  {number:4} {began:7.2f} s {f'+{ended - began:.2f}' if ended else '...':>6} {name}: {what}"
+    return f"  {number:4} {began:7.2f} s {f'+{ended - began:.2f}' if ended else '...':>6} {name}: {what.strip()}"
 
 
 def read_options():
