@@ -135,6 +135,7 @@ help:
 #: make house               figures of the source: sizes, folders, circles of includes; lint holds their limits
 #: make model               check the wake-up and the gate with Spin (MODEL=long: minutes)
 #: make monkey               sessions of every kind that move without pause, for a minute
+#: make soak                 streams that know every byte, beside random actions (DURATION=60, SEED=N, SOAK_FLAGS; asan-soak, tsan-soak)
 #: make stress-long         the stress tests at full load, the queue under TSan too (minutes)
 #: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, acl, access_log, address, admin, parse, frame, tls_files, hand_over, ctl, ...
 #: make mutate              faults in FILE=src/... or LAYER=... that no test notices (COUNT, SEED, MUTATE_GOAL; root, minutes)
@@ -264,6 +265,17 @@ stress-long: $(STRESS_TESTS)
 monkey: $(PROGRAM) $(CTL_PROGRAM)
 	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) --long -k "session_moves: every session moves each"
 
+# Configuration and actions are drawn from SEED, another one each time: tests/soak/README.md.
+DURATION ?= 60
+.PHONY: soak asan-soak tsan-soak
+soak: $(PROGRAM) $(CTL_PROGRAM)
+	$(PYTHON) tests/soak/run.py --reactord $(PROGRAM) --duration $(DURATION) \
+	    $(if $(filter file,$(origin SEED)),,--seed $(SEED)) $(SOAK_FLAGS)
+asan-soak:
+	+ASAN_OPTIONS=$(ASAN_DAEMON) $(make_asan) soak
+tsan-soak:
+	+TSAN_OPTIONS=$(call quoted,$(TSAN_DAEMON)) $(make_tsan) soak
+
 .PHONY: model
 model:
 	tests/model/run.sh $(BUILD)/model $(MODEL)
@@ -302,6 +314,8 @@ build-tests: $(PROGRAM) $(CTL_PROGRAM) $(UNIT_TOGETHER) $(UNIT_ALONE) $(STRESS_T
 # Half the time to compile, and lines enough for a report.
 SANITIZED_CFLAGS ?= -O1 -g1
 
+ASAN_DAEMON = detect_leaks=1
+TSAN_DAEMON = halt_on_error=1:second_deadlock_stack=1:suppressions=$(CURDIR)/tests/support/tsan.supp
 make_asan = $(MAKE) BUILD=build-asan SANITIZE=address,undefined CFLAGS='$(SANITIZED_CFLAGS)'
 make_tsan = $(MAKE) BUILD=build-tsan SANITIZE=thread CFLAGS='$(SANITIZED_CFLAGS)'
 
@@ -311,10 +325,10 @@ asan-build:
 tsan-build:
 	+$(make_tsan) build-tests
 asan:
-	+ASAN_OPTIONS=detect_leaks=1 CK_TIMEOUT_MULTIPLIER=5 \
+	+ASAN_OPTIONS=$(ASAN_DAEMON) CK_TIMEOUT_MULTIPLIER=5 \
 	    $(make_asan) test-unit test-stress test-fuzz-corpus test-integration
 tsan:
-	+TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$(call quoted,$(CURDIR)/tests/support/tsan.supp) \
+	+TSAN_OPTIONS=$(call quoted,$(TSAN_DAEMON)) \
 	CK_TIMEOUT_MULTIPLIER=5 \
 	    $(make_tsan) test-unit test-stress test-integration
 

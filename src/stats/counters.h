@@ -32,6 +32,7 @@ struct counters {
     struct histogram duration; /* durations of the sessions counted by counters_lasted() */
     _Atomic uint64_t moved;    /* open sessions that another process serves on */
     _Atomic uint64_t taken;    /* sessions of another process that this one serves on */
+    _Atomic uint64_t reported; /* sessions that others reported as begun and not as ended */
     uint64_t number;           /* of these counters, for counters_set_report(); 0: none yet */
 };
 

@@ -10,6 +10,8 @@
 #define COUNTERS_SET_BEGAN       "sessions_total"
 #define COUNTERS_SET_HANDED_OVER "handed_over"
 #define COUNTERS_SET_GAVE        "gave"
+#define COUNTERS_SET_REPORTED    "reported" /* by others, as open */
+#define COUNTERS_SET_TAKEN       "taken"    /* of the reported ones */
 
 /* A uint64_t in decimal, with NUL. */
 #define COUNTERS_SET_NUMBER_BYTES 21
@@ -61,7 +63,10 @@ void counters_set_add_sessions(struct counters_set *set, struct counters *c)
     for (unsigned i = SESSION_OPEN + 1; i < SESSION_REASONS; i++)
         counters_set_add(set, session_reason_word(word, (enum session_reason)i), &c->ended[i]);
     counters_set_add(set, COUNTERS_SET_HANDED_OVER, &c->moved);
-    set->items[set->n - 1].is_told = true; /* they are open in the process that reads it */
+    counters_set_add(set, COUNTERS_SET_REPORTED, &c->reported);
+    counters_set_add(set, COUNTERS_SET_TAKEN, &c->taken);
+    for (unsigned i = set->n - 3; i < set->n; i++)
+        set->items[i].is_told = true; /* these are not sums over all processes */
 }
 
 void counters_set_add_connects(struct counters_set *set, struct counters_connects *c)
@@ -129,20 +134,49 @@ void counters_set_continue(const struct counters_set *set, const char *text, con
     }
 }
 
+/* Sessions that began and have not ended, wherever they are open. */
+static uint64_t counters_set_open(const char *text)
+{
+    uint64_t open = counters_set_find(text, COUNTERS_SET_BEGAN);
+    char word[SESSION_REASON_WORD_BYTES];
+
+    for (unsigned i = SESSION_OPEN + 1; i < SESSION_REASONS; i++) {
+        uint64_t ended = counters_set_find(text, session_reason_word(word, (enum session_reason)i));
+
+        open -= ended < open ? ended : open;
+    }
+    return open;
+}
+
+/* Sessions that began and have not ended, and that no other process serves. */
+static uint64_t counters_set_own(const char *text)
+{
+    uint64_t own = counters_set_open(text);
+    uint64_t handed_over = counters_set_find(text, COUNTERS_SET_HANDED_OVER);
+    uint64_t reported = counters_set_find(text, COUNTERS_SET_REPORTED);
+    uint64_t taken = counters_set_find(text, COUNTERS_SET_TAKEN);
+    uint64_t others = handed_over + (reported > taken ? reported - taken : 0);
+
+    return others < own ? own - others : 0;
+}
+
 /* Sessions that this process took, and that ${text} counts as ended all the same, are open. */
 static void counters_set_reopen(struct counters *c, const char *text)
 {
     uint64_t taken = atomic_load_explicit(&c->taken, memory_order_relaxed);
     uint64_t told = counters_set_find(text, COUNTERS_SET_HANDED_OVER);
 
-    if (counters_set_find(text, COUNTERS_SET_GAVE) > 0 && taken > told)
-        atomic_fetch_sub_explicit(&c->ended[SESSION_ERROR], taken - told, memory_order_relaxed);
+    if (counters_set_find(text, COUNTERS_SET_GAVE) == 0 || taken <= told)
+        return;
+    atomic_fetch_sub_explicit(&c->ended[SESSION_ERROR], taken - told, memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->reported, taken - told, memory_order_relaxed);
 }
 
 void counters_set_report(const struct counters_set *set, struct counters *c,
                          struct counters_report *report)
 {
     static _Atomic uint64_t last;
+    const char *before = report->before ? report->before : "";
 
     if (report->of > 0 && report->of != c->number) {
         report->of = 0;
@@ -151,22 +185,18 @@ void counters_set_report(const struct counters_set *set, struct counters *c,
     if (c->number == 0)
         c->number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
     report->of = c->number;
-    counters_set_continue(set, report->text, report->before ? report->before : "");
+    counters_set_continue(set, report->text, before);
+    atomic_fetch_add_explicit(&c->reported,
+                              counters_set_open(report->text) - counters_set_open(before),
+                              memory_order_relaxed);
     counters_set_reopen(c, report->text);
 }
 
 int counters_set_close_text(char **out, const char *text, bool gave)
 {
-    uint64_t open = counters_set_find(text, COUNTERS_SET_BEGAN), handed_over;
+    uint64_t open = counters_set_own(text);
     char word[SESSION_REASON_WORD_BYTES];
 
-    for (unsigned i = SESSION_OPEN + 1; i < SESSION_REASONS; i++) {
-        uint64_t ended = counters_set_find(text, session_reason_word(word, (enum session_reason)i));
-
-        open -= ended < open ? ended : open;
-    }
-    handed_over = counters_set_find(text, COUNTERS_SET_HANDED_OVER);
-    open -= handed_over < open ? handed_over : open;
     session_reason_word(word, SESSION_ERROR);
     /* in front of ${text}, because counters_set_find() takes the first match */
     if (asprintf(out, " %s=%" PRIu64 "%s %s", word, open + counters_set_find(text, word),

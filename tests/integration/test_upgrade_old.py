@@ -42,6 +42,26 @@ def counters_of_old_sessions(t):
 
 
 @test(timeout=60)
+def counters_of_a_killed_one(t):
+    """a process that is killed while it drains takes only its own sessions along in the counters, not those of
+    an older one"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, Chain(t, "drain_timeout = 0\n" + proxy(front, back)) as chain:
+        with net.proxied(front, listener):
+            chain.upgrade()
+            with net.proxied(front, listener):
+                killed = chain.upgrade()
+                os.kill(killed, signal.SIGKILL)
+                chain.wait_line(f"process {killed} ended before it had drained", chain.pid)
+                now = chain.statistics("listen front")
+                check_equal((now["sessions"], now["error"]), (1, 1), "open sessions, and ends by errors")
+        chain.wait_line(f"process {chain.old[0]} has drained and ended", chain.pid)
+        now = chain.statistics("listen front")
+        check_equal((now["sessions_total"], now["sessions"], now["error"]), (2, 0, 1), "ends")
+        chain.stop()
+
+
+@test(timeout=60)
 def counters_of_what_came_back(t):
     """a listener and an upstream that a reload removed and another brought back, in the old process or in the
     new one, count no session of those that had their names"""

@@ -12,6 +12,8 @@ import time
 
 from support import admin, descriptors, net
 
+from load import ABUSE
+
 LANES = {}  # lane: [(weight, function)]
 
 
@@ -104,7 +106,7 @@ def reload_bad(r, draw):
 
 @action("life", 4)
 def upgrade(r, draw):
-    return begin_upgrade(r)[1]
+    return begin_upgrade(r)
 
 
 def is_drained(stream):
@@ -113,41 +115,48 @@ def is_drained(stream):
 
 
 def begin_upgrade(r, kill=None, after_s=0.0):
-    """(the new process, how it ended); kill: `old` or `new`, so long behind the start."""
-    service = r.service
-    old, since = service.main, service.mark()
+    """How it ended; kill: `old` or `new`, so long behind the start."""
+    old = r.service.main
     if old is None:
-        return None, "no process"
+        return "no process"
     excuse = r.excuses.begin("an upgrade: old process drains", "cut reset refused", is_drained)
     r.drains.append((old, excuse))
+    told = follow_upgrade(r, old, kill, after_s)
+    if r.service.main == old:
+        excuse.end()
+    return told
+
+
+def follow_upgrade(r, old, kill, after_s):
+    service, since = r.service, r.service.mark()
     with contextlib.suppress(ProcessLookupError):
         os.kill(old, signal.SIGUSR2)
     line = service.wait_said(rf"\[{old}\] .*upgrade: (started|failed|refused)", since, 20)
     found = re.search(r"as process (\d+)", str(line))
     if not found:
-        return None, f"{line}"[25:160]
+        return f"{line}"[25:160]
     new = int(found[1])
     if kill:
         time.sleep(after_s)
         service.may_fail = time.monotonic() + 30
         service.kill(new if kill == "new" else old, f"{kill} process of an upgrade")
-        return new, f"{new} replaces {old}; killed the {kill}; {service.recover()}"
+        return f"{new} replaces {old}; killed the {kill}; {service.recover()}"
     line = service.wait_said(rf"\[{new}\] .*upgrade: took over|\[{old}\] .*upgrade: failed", since, 40)
     if line is None:
         r.fail(None, f"the upgrade of {old} by {new} does not end")
     elif "failed" in line and not r.is_short:
         r.fail(None, f"an upgrade failed: {line}")
-    return new, f"{new} replaces {old}: {line}"[:160]
+    return f"{new} replaces {old}: {line}"[:160]
 
 
 @action("life", 1)
 def upgrade_kill_new(r, draw):
-    return begin_upgrade(r, "new", draw.choice((0, 0.005, 0.02, 0.1, 0.5)) * draw.random() * r.t.scale)[1]
+    return begin_upgrade(r, "new", draw.choice((0, 0.005, 0.02, 0.1, 0.5)) * draw.random() * r.t.scale)
 
 
 @action("life", 1)
 def upgrade_kill_old(r, draw):
-    return begin_upgrade(r, "old", draw.choice((0, 0.005, 0.02, 0.1, 0.5)) * draw.random() * r.t.scale)[1]
+    return begin_upgrade(r, "old", draw.choice((0, 0.005, 0.02, 0.1, 0.5)) * draw.random() * r.t.scale)
 
 
 @action("life", 0.5)
@@ -302,10 +311,10 @@ def server_goes(r, draw, how):
         excuse = r.excuses.begin(f"{server.name} is down, its sessions are closed", "reset refused",
                                  lambda s: s.server_name == server.name)
         r.later(6 * r.t.scale, excuse.end)
-    if how == "crash":  # its clients may not have got as far as to be known
-        excuse = r.excuses.begin(f"{server.name} crashes", "refused reset",
-                                 lambda s: s.listener.upstream == server.upstream and not s.server)
-        r.later(0, excuse.end)
+    # Its clients may not have got as far as to be known, or wait in its queue.
+    excuse = r.excuses.begin(f"{server.name} goes", "refused reset",
+                             lambda s: s.listener.upstream == server.upstream and not s.server)
+    r.later(0, excuse.end)
     r.load.do(getattr(server, how))
     r.load.do(r.place.look, time.monotonic())
     r.later(draw.uniform(0.1, 3), r.load.do, server.listen)
@@ -382,6 +391,6 @@ def abuse(r, draw):
                 if address.startswith("127."):
                     s.bind(("127.0.9.9", 0))
                 s.connect(where)
-                s.sendall(draw.choice((b"\x16\x03\x01\xff\xff", b"GET / HTTP/1.0\r\n\r\n", b"PROXY UNKNOWN", bytes(3000))))
+                s.sendall(draw.choice(ABUSE))
                 s.recv(100)
     return address

@@ -18,6 +18,7 @@ from streams import BROKEN, HEAD_BYTES, End, Pipe, Sealed, Stream, Wrong, header
 ROUNDS = 4  # of reading or writing before another socket has its turn
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 TICK_S = 0.25
+ABUSE = (b"\x16\x03\x01\xff\xff", b"GET / HTTP/1.0\r\n\r\n", b"PROXY UNKNOWN", bytes(100))
 
 
 class Guest:
@@ -33,6 +34,8 @@ class Guest:
             return None
         self.data = self.data[length:]
         found = re.match(rb"soak ([0-9a-f]{8})\n", self.data)
+        if not found and self.data.startswith(ABUSE):
+            raise ConnectionResetError("no client of ours")
         if not found:
             raise Wrong(f"a server got {self.data[:60]!r} as the first bytes")
         return int(found[1], 16)

@@ -4,7 +4,6 @@ import random
 import socket
 import struct
 import threading
-import time
 
 from support import net, tls
 from support.tls_listeners import NAME, profile
@@ -29,12 +28,12 @@ KINDS = {
     "mirrored-echo": ("echo", "mirror = mirror\nmirror_buffer = 64k\n", None, False, 1),
     "throttled": ("proxy", "bandwidth_in = 400k\nbandwidth_out = 300k\nlistener_bandwidth_in = 2m\n", "back", False, 1),
     "faulty": ("proxy", "fault_delay = 2ms\nfault_jitter = 3ms\nfault_rate = 2m\n", "back", False, 1),
-    "terminated": ("proxy", "tls = front\n", "back", True, 1),
-    "secret": ("echo", "tls = front\n", None, True, 1),
-    "both": ("proxy", "tls = front\nsplice = on\n", "secure", True, 1),
+    "terminated": ("proxy", "tls = front\nhandshake_timeout = 60s\n", "back", True, 1),
+    "secret": ("echo", "tls = front\nhandshake_timeout = 60s\n", None, True, 1),
+    "both": ("proxy", "tls = front\nhandshake_timeout = 60s\nsplice = on\n", "secure", True, 1),
     "originated": ("proxy", "", "secure", False, 1),
-    "passed": ("proxy", f"route.1 = sni:{NAME} -> passed\n", "passed", True, 1),
-    "headed": ("proxy", "accept_proxy = required\ntrusted_proxies = 127.0.0.0/8, ::1/128, unix\n", "back", False, 1),
+    "passed": ("proxy", f"route.1 = sni:{NAME} -> passed\nclient_hello_timeout = 60s\n", "passed", True, 1),
+    "headed": ("proxy", "accept_proxy = required\nproxy_header_timeout = 60s\ntrusted_proxies = 127.0.0.0/8, ::1/128, unix\n", "back", False, 1),
     "limited": ("proxy", "max_connections = 5\n", "back", False, 0.3),
     "per-client": ("echo", "max_connections_per_client = 2\nover_limit = close\n", None, False, 0.3),
     "banned": ("echo", "tls = front\nban = 2s after 3 in 5s\n", None, True, 0.3),
@@ -108,6 +107,8 @@ class Place:
         self.listeners = [self._draw_listener(kind) for kind in chosen]
         self.extra = self._draw_listener("echo", "extra")
         self.server_options = draw.choice(("", "", " max_connections=4"))
+        if self.server_options:
+            excuses.begin("servers are full", "refused wait", lambda s: s.listener.upstream and not s.server)
         self.held = {}  # upstream: the excuse while it has no server
         self.disabled = set()
         self.load = None
@@ -122,14 +123,14 @@ class Place:
     def _draw_upstream(self, name):
         draw = self.draw
         lines = [f"balance = {draw.choice(('round_robin', 'least_connections', 'random', 'source_hash', 'maglev', 'least_time'))}",
-                 f"connect_timeout = {draw.choice(('5s', '8s'))}", "eject_time = 500ms", "eject_time_max = 1s"]
+                 "connect_timeout = 20s", "eject_time = 500ms", "eject_time_max = 1s"]
         if draw.random() < 0.7:
-            lines += ["check = tcp", "check_interval = 200ms"]
+            lines += ["check = tcp", "check_interval = 200ms", "check_timeout = 10s"]
             if draw.random() < 0.3:
                 lines += ["on_down = close"]
         if name in ("back", "secure") and draw.random() < 0.6:
             lines += [f"spare = {draw.randint(1, 3)}", f"spare_max_age = {draw.choice((1, 5))}s"]
-        if name in ("back", "secure", "passed"):
+        if name in ("back", "passed") or (name == "secure" and "spare" not in str(lines)):
             lines += [f"send_proxy = {draw.choice(('off', 'off', 'v1', 'v2'))}"]
         if draw.random() < 0.3:
             lines += ["slow_start = 2s"]
@@ -156,7 +157,7 @@ class Place:
     # Servers
 
     def open(self, load):
-        self.load, draw, t = load, self.draw, self.t
+        self.load, t = load, self.t
         secret = tls.server_context(self.certificate)
         plain = [t.address(), f"[::1]:{t.port()}", t.path("server.sock"), f"0.0.0.0:{t.port()}"]
         self.servers = {f"back/{key}": loads.Server(load, f"back/{key}", address)
@@ -168,7 +169,6 @@ class Place:
         self.usable_at = dict.fromkeys(self.servers, 0)
         for server in self.servers.values():
             server.listen()
-        del draw
 
     def line(self, name):
         server = self.servers[name]
@@ -203,13 +203,10 @@ class Place:
                 f"[resolver names]\nservers = {self.names.address}\n"
                 f"{profile('front', self.certificate)}[tls trusted]\nca = {self.ca}\n")
         for listener in self.listeners + [self.extra] * state["extra"]:
-            text += listener.section(max(state["bosses"], 1)) + f"max_lifetime = {state['salt'] % 100 + 100}s\n"
+            text += listener.section(max(state["bosses"], 1)) + f"max_lifetime = {state['salt'] % 100 + 3600}s\n"
         for upstream, options in self.upstream_options.items():
             lines = [f"server.{name.partition('/')[2]} = {self.line(name)}\n" for name in self.servers
                      if name.startswith(upstream + "/") and (state["third"] or name != "back/c")]
             names = "resolver = names\nresolve_interval = 1s\nresolve_interval_min = 1s\nresolve_hold = 2s\n"
             text += f"[upstream {upstream}]\n{''.join(lines)}{options}{names if upstream == 'back' else ''}"
         return text
-
-    def wait_settled(self):
-        time.sleep(SETTLE_S)

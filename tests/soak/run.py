@@ -26,14 +26,14 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "integration"))
 
-from support import admin, descriptors  # noqa: E402
+from support import admin, descriptors, net  # noqa: E402
 from support.case import Context, Options  # noqa: E402
 from support.daemon import alive  # noqa: E402
 
 import actions  # noqa: E402
 from excuses import Excuses  # noqa: E402
 from load import Load  # noqa: E402
-from place import Place  # noqa: E402
+from place import NAMED_HOSTS, Place  # noqa: E402
 from service import Service  # noqa: E402
 
 PACE_S = {"life": 2.5, "admin": 0.6, "world": 1.5}
@@ -63,7 +63,8 @@ class Run:
         self.service = Service(t, self.place, self.excuses, self.fail)
         self.began, self.over = time.monotonic(), threading.Event()
         self.did, self.drains, self.is_short, self.extra_gone = [], [], 0, None
-        self.taken = f"127.0.0.1:{t.port()}"
+        self.taken = t.address()
+        self._taken = net.listen(self.taken)
         self._later, self._lock = [], threading.Lock()
 
     def later(self, seconds, function, *arguments):
@@ -81,7 +82,15 @@ class Run:
         for _, function, arguments in due:
             function(*arguments)
 
-    def _lane(self, plan):
+    def _lane(self, plan, done):
+        """A daemon that this thread has started ends with it: see PR_SET_PDEATHSIG in support/daemon."""
+        try:
+            self._act(plan)
+        finally:
+            done.set()
+        self.over.wait()
+
+    def _act(self, plan):
         for number, (at, _, name, seed) in plan:
             while time.monotonic() - self.began < at:
                 if self.over.wait(min(0.1, max(0.001, at - time.monotonic() + self.began))):
@@ -103,7 +112,7 @@ class Run:
         while not self.over.is_set():
             self.service.tick()
             for old, excuse in list(self.drains):
-                if old != self.service.main and not alive(old) or self.service.said(rf"\[{old}\] .*upgrade: failed"):
+                if not alive(old):
                     excuse.end()
             time.sleep(0.03)
 
@@ -124,15 +133,14 @@ class Run:
         threading.Thread(target=self._laters, daemon=True).start()
         self.began = time.monotonic()
         self.load.wanted = self.options.streams
-        lanes = [threading.Thread(target=self._lane, args=([i for i in plan if i[1][1] == lane],), daemon=True)
-                 for lane in PACE_S]
-        for lane in lanes:
-            lane.start()
+        lanes = [threading.Event() for _ in PACE_S]
+        for name, done in zip(PACE_S, lanes):
+            threading.Thread(target=self._lane, args=([i for i in plan if i[1][1] == name], done), daemon=True).start()
         while time.monotonic() < self.began + self.options.duration and not self.load.failures:
             time.sleep(0.05)
         if not self.load.failures:
             for lane in lanes:
-                lane.join(120)
+                lane.wait(120)
             self._end()
         self.over.set()
         return not self.load.failures
@@ -150,11 +158,13 @@ class Run:
             self.fail(None, "no process serves at the end")
             return
         self.place.state.update(self.base_state)
+        self.place.names.hosts = list(NAMED_HOSTS)
         actions.ask(self, "POST", "/v1/reset", {})
         actions.reload(self, self.place.config())
         self._wait(lambda: len(self.service.alive()) == 1, "replaced processes end", 30)
         self._wait(self._adds_up, "no session is left, and counters add up", 20)
         used = self._sockets()
+        self.used = self._describe_sockets()
         self._look_at_log()
         self.service.at_end = True
         main = self.service.main
@@ -167,7 +177,7 @@ class Run:
         """A process that has done nothing has as many sockets, once it has its spare connections."""
         self.service.start()
         self._wait(lambda: self._sockets() >= used,
-                   f"{used} sockets after all streams, more than a new process has", 5)
+                   f"{used} sockets after all streams, more than a new process has ({self.used})", 10)
         self.service.at_end = True
         os.kill(self.service.main, 15)
         self._wait(lambda: not self.service.alive(), "the daemon ends", 30)
@@ -187,10 +197,25 @@ class Run:
 
     def _state(self):
         streams = [f"{s.listener.name} {s.kind} {s.client}; {s.server}" for s in list(self.load.streams.values())[:5]]
-        return f"{self.service.alive()}, {self._sockets()} sockets, {streams}, {self._odd_rows()}"
+        return f"{self.service.alive()}, {self._describe_sockets()}, {streams}, {self._odd_rows()}"
 
     def _sockets(self):
-        return sum("socket" in link for link in descriptors.of_process(self.service.main or 0).values())
+        return len(self._describe_sockets())
+
+    def _describe_sockets(self):
+        """Those that do not listen: addresses and state of TCP, in hexadecimal. After changes of threads there may
+        be more that listen than at a start."""
+        inodes = {}
+        for table in ("tcp", "tcp6"):
+            with open(f"/proc/net/{table}", encoding="ascii") as f:
+                for fields in map(str.split, f):
+                    inodes[fields[9]] = " ".join(fields[1:4])
+        with open("/proc/net/unix", encoding="ascii", errors="replace") as f:
+            for fields in map(str.split, f):
+                inodes[fields[6]] = "0A" if fields[3] == "00010000" else "unix"
+        links = descriptors.of_process(self.service.main or 0).values()
+        found = [inodes.get(link[8:-1], "?") for link in links if "socket" in link]
+        return sorted(what for what in found if not what.endswith("0A"))
 
     def _odd_rows(self):
         rows = admin.get(self.place.admin, "/v1/listeners").json["listeners"]
@@ -227,7 +252,8 @@ class Run:
         print(f"repeat: make soak SEED={self.options.seed} DURATION={self.options.duration:.0f}; files: {self.t.dir}")
 
 
-KNOWN_ERRORS = r"reload: |reload refused|upgrade|^$"
+# Of files, limits and upgrades that the actions have made bad.
+KNOWN_ERRORS = r"reload: |upgrade|Too many open files|Cannot allocate memory|listen x: .*Address already in use"
 
 
 def tell(entry):

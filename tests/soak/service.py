@@ -28,6 +28,7 @@ class Log:
         self._offset += len(data)
         *whole, self._rest = (self._rest + data).split(b"\n")
         self.lines += [line.decode(errors="replace") for line in whole if b" debug " not in line[:70]]
+        return self.lines
 
     def grep(self, words, most=12):
         """The lines, also of debug, with any of these words."""
@@ -65,14 +66,15 @@ class Service:
         """The process that serves; None: none."""
         with self.lock:
             pid = self.daemon.main_pid
-            if alive(pid):
+            if alive(pid) and pid not in self.killed:
                 return pid
-            took = [p for p in self.pids if alive(p) and self.said(rf"\[{p}\] .*(took over|has replaced|ended before)")]
-            return took[-1] if took else None
+            serving = [p for p in self.alive() if not self.said(rf"\[{p}\] .*has replaced this one")
+                       and (p == self.daemon.pid or self.said(rf"\[{p}\] .*upgrade: took over"))]
+            return serving[-1] if serving else None
 
     def alive(self):
         with self.lock:
-            return [pid for pid in self.pids if alive(pid)]
+            return [pid for pid in self.pids if pid not in self.killed and alive(pid)]
 
     def said(self, pattern, since=0):
         lines = self.log.lines
@@ -99,9 +101,8 @@ class Service:
         with self.lock:
             with contextlib.suppress(DaemonError):
                 self.daemon.has_notified("")
-            before = len(self.log.lines)
-            self.log.poll()
-            for line in self.log.lines[before:]:
+            before = [len(log.lines) for log in self.logs]
+            for line in (line for n, log in zip(before, self.logs) for line in log.poll()[n:]):
                 if REPORT.search(line):
                     self.fail(None, line)
                 if found := re.search(r"upgrade: started .* as process (\d+)", line):
@@ -128,7 +129,7 @@ class Service:
         self.ended[pid] = status
         is_expected = pid in self.killed if found.si_code != os.CLD_EXITED else (
             status == 0 or status in (1, 3) and time.monotonic() < self.may_fail)
-        if found.si_code != os.CLD_EXITED and status == signal.SIGKILL:
+        if found.si_code != os.CLD_EXITED and status == signal.SIGKILL and pid not in self.pids:
             is_expected = True  # the process between: see DESIGN.md
         if not is_expected:
             how = "status" if found.si_code == os.CLD_EXITED else "signal"
@@ -144,13 +145,15 @@ class Service:
             self.excuses.once(f"kill -9 of {pid}: {why}", "refused reset cut")
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        while alive(pid):
+            time.sleep(0.005)
 
     def recover(self):
         """Wait until a process serves; start one if none is left."""
         end = time.monotonic() + 20 * self.t.scale
         self.is_down = self.excuses.begin("no process serves", "refused wait")
         while not self.main:
-            if not self.alive():
+            if not self.alive() or self.killed.issuperset(self.serving_since_start()):
                 time.sleep(0.1)
                 self.start()
                 return "started again"
@@ -161,6 +164,12 @@ class Service:
         self.is_down.end()
         self.is_down = None
         return f"{self.main} serves"
+
+    def serving_since_start(self):
+        """The processes that do not drain, also those that were killed."""
+        with self.lock:
+            return {p for p in self.pids if (alive(p) or p in self.killed)
+                    and not self.said(rf"\[{p}\] .*has replaced this one")}
 
     def limit(self, what, soft):
         """RLIMIT of all processes; None: none."""

@@ -121,7 +121,7 @@ class Sealed(Pipe):
     def recv(self):
         if self.early:
             return self.early.pop(0)
-        data = self.peer.part() if self.is_open else None
+        data = self.parts()
         if data is None:
             with_bytes = super().recv()
             if with_bytes is None:
@@ -132,8 +132,23 @@ class Sealed(Pipe):
                 self.peer.incoming.write_eof()
             if not self.is_open:
                 self.open()
-            data = self.peer.part() if self.is_open else None
+            data = self.parts()
         return data
+
+    def parts(self):
+        """The bytes of all records that are there; b"": the end, None: none."""
+        if not self.is_open:
+            return None
+        found, length = [], 0
+        while length < READ and (data := self.peer.part()) is not None:
+            if not data:
+                if not found:
+                    return data
+                self.early.append(data)
+                break
+            found.append(data)
+            length += len(data)
+        return b"".join(found) or None
 
     def behind_header(self, data):
         if self.header is None:
@@ -147,7 +162,7 @@ class Sealed(Pipe):
 
     def shut(self):
         # unwrap() would throw away what it finds to read.
-        while (data := self.peer.part()) is not None:
+        while (data := self.parts()) is not None:
             self.early.append(data)
             if not data:
                 break
@@ -171,7 +186,7 @@ class Stream:
         self.read_pause_s = draw.choice((0, 0, 0, 0.02, 0.3))
         # So that a stream lasts 8 s and not for ever.
         most = max(self.up, self.down)
-        self.chunk = max(self.chunk, int(most * self.pause_s / 8), most // 1000)
+        self.chunk = max(self.chunk, int(most * self.pause_s / 8), most // 200)
         self.client = self.server = self.server_name = None
         self.progress = self.began
         self.told = []  # for a failure

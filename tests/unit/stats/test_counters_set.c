@@ -189,6 +189,39 @@ TEST(counters_set, sessions_of_a_killed_process_have_ended)
     free(closed);
 }
 
+/* ${o} gets a report of another process, behind ${last}, a buffer for the next time. */
+static void report_to(struct object *o, const char *now, char *last, size_t size)
+{
+    struct counters_report report = {.text = now, .before = last};
+
+    counters_set_report(&o->set, &o->counters, &report);
+    snprintf(last, size, "%s", now);
+}
+
+/* The process before the killed one drains on: its sessions end when they do. */
+TEST(counters_set, sessions_of_an_older_process_do_not_end_with_the_killed_one)
+{
+    static const char oldest[] = " sessions_total=5";
+    char last[512] = "", of_killed[512] = "";
+    struct counters_view v;
+    char *closed;
+
+    report_to(&before, oldest, last, sizeof(last));
+    counters_taken(&before.counters); /* one of the five */
+    for (int i = 0; i < 2; i++)
+        counters_began(&before.counters);
+    report_to(&after, write_text(&before), of_killed, sizeof(of_killed));
+    ck_assert_int_eq(counters_set_close_text(&closed, of_killed, false), 0);
+    report_to(&after, closed, of_killed, sizeof(of_killed));
+    free(closed);
+    counters_read(&after.counters, &v);
+    ck_assert_uint_eq(v.began, 7);
+    ck_assert_uint_eq(v.ended[SESSION_ERROR], 3);
+    report_to(&after, " client_fin=4 handed_over=1 sessions_total=5", last, sizeof(last));
+    counters_read(&after.counters, &v);
+    ck_assert_uint_eq(v.open, 0);
+}
+
 TEST(counters_set, more_ends_than_sessions_leave_no_open_sessions)
 {
     char *closed;
