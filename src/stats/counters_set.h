@@ -91,8 +91,8 @@ void counters_set_report(const struct counters_set *set, struct counters *c,
 /*
  * counters_set_close_text(out, text, gave):
  * Copy ${text} of a killed process, with its open sessions counted as ended with SESSION_ERROR, but
- * not those that it has handed over or that processes before it serve. ${gave}: to this process, which may have taken more of them
- * than ${text} tells.
+ * not those that it has handed over, or that processes before it serve. ${gave}: to this process,
+ * which may have taken more of them than ${text} tells.
  *
  * Owns:   the caller frees ${out}
  * Errors: 0; -ENOMEM

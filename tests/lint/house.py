@@ -22,7 +22,7 @@ LONG_FOLDERS = {
     "server": 5860,
     "service": 7130,
     "sessions": 5600,
-    "stats": 5650,
+    "stats": 5680,
     "tls": 7430,
 }
 MAX_HEADER_PERCENT = 27

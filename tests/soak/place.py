@@ -16,13 +16,13 @@ KINDS = {
     "framed": ("echo", "pipeline = frame\nframe_by = delimiter\nframe_delimiter = \\n\nframe_max_length = 1m\n",
                None, False, 1),
     "queued": ("echo", "pipeline = executor\n", None, False, 0.3),
-    "idle": ("echo", "pipeline = idle\nidle_read = 15s\nidle_action = close\n", None, False, 1),
+    "idle": ("echo", "pipeline = idle\nidle_read = 60s\nidle_action = close\n", None, False, 1),
     "chain": ("proxy", "pipeline = idle, log, frame, executor\nframe_by = delimiter\nframe_delimiter = \\n\n"
-              "frame_max_length = 1m\nidle_all = 15s\n", "back", False, 0.02),
+              "frame_max_length = 1m\nidle_all = 60s\n", "back", False, 0.02),
     "proxy": ("proxy", "", "back", False, 1),
     "copied": ("proxy", "splice = off\n", "back", False, 1),
     "spliced": ("proxy", "splice = on\n", "back", False, 2),
-    "timed": ("proxy", "splice = on\nidle_timeout = 15s\nclient_idle_timeout = 30s\n", "back", False, 1),
+    "timed": ("proxy", "splice = on\nidle_timeout = 60s\nclient_idle_timeout = 60s\n", "back", False, 1),
     "late": ("proxy", "connect_on = first_byte\n", "back", False, 1),
     "mirrored": ("proxy", "mirror = mirror\n", "back", False, 1),
     "mirrored-echo": ("echo", "mirror = mirror\nmirror_buffer = 64k\n", None, False, 1),
@@ -123,7 +123,7 @@ class Place:
     def _draw_upstream(self, name):
         draw = self.draw
         lines = [f"balance = {draw.choice(('round_robin', 'least_connections', 'random', 'source_hash', 'maglev', 'least_time'))}",
-                 "connect_timeout = 20s", "eject_time = 500ms", "eject_time_max = 1s"]
+                 "connect_timeout = 20s", "eject_time = 500ms", "eject_time_max = 1s", "server_closed_timeout = 60s"]
         if draw.random() < 0.7:
             lines += ["check = tcp", "check_interval = 200ms", "check_timeout = 10s"]
             if draw.random() < 0.3:

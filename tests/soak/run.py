@@ -12,6 +12,7 @@ A failure prints the seed, the actions and what led to it. --only 1,4,7 repeats 
 """
 
 import argparse
+import contextlib
 import os
 import random
 import re
@@ -142,6 +143,8 @@ class Run:
             for lane in lanes:
                 lane.wait(120)
             self._end()
+        else:
+            time.sleep(0.7)  # until the daemon has said what it did
         self.over.set()
         return not self.load.failures
 
@@ -151,7 +154,7 @@ class Run:
         """All streams come to their end; then nothing may be left."""
         self._run_later(everything=True)
         self.load.wanted = 0
-        self._wait(lambda: not self.load.streams, "the streams come to their end", 60)
+        self._wait(lambda: not self.load.streams, "the streams come to their end", 300)
         if self.load.failures:
             return
         if not self.service.main:
@@ -163,7 +166,7 @@ class Run:
         actions.reload(self, self.place.config())
         self._wait(lambda: len(self.service.alive()) == 1, "replaced processes end", 30)
         self._wait(self._adds_up, "no session is left, and counters add up", 20)
-        used = self._sockets()
+        used = min(len(self._describe_sockets()) for _ in range(10) if not time.sleep(0.3))
         self.used = self._describe_sockets()
         self._look_at_log()
         self.service.at_end = True
@@ -213,8 +216,12 @@ class Run:
         with open("/proc/net/unix", encoding="ascii", errors="replace") as f:
             for fields in map(str.split, f):
                 inodes[fields[6]] = "0A" if fields[3] == "00010000" else "unix"
-        links = descriptors.of_process(self.service.main or 0).values()
-        found = [inodes.get(link[8:-1], "?") for link in links if "socket" in link]
+        pid, found = self.service.main or 0, []
+        for fd, link in descriptors.of_process(pid).items():
+            if "socket" in link:
+                with contextlib.suppress(OSError):
+                    kind = os.getxattr(f"/proc/{pid}/fd/{fd}", "system.sockprotoname").decode()
+                    found.append(inodes.get(link[8:-1], f"{kind[:-1]} in no table"))
         return sorted(what for what in found if not what.endswith("0A"))
 
     def _odd_rows(self):
@@ -238,7 +245,8 @@ class Run:
         counts = ", ".join(f"{n} {name}" for name, n in self.load.counts.items())
         took = time.monotonic() - self.began
         print(f"soak: seed {self.options.seed}, {took:.0f} s, {len(self.did)} actions; streams: {counts}; "
-              f"any reset would be excused in {self.excuses.share(self.began):.0f} % of the time", flush=True)
+              f"any reset would be excused in {self.excuses.share(self.began):.0f} % of the time; the load was up to "
+              f"{self.load.latest_s:.1f} s late", flush=True)
         if not self.load.failures:
             return
         print("\n".join(tell(entry) for entry in sorted(self.did)[-60:]))
@@ -313,6 +321,7 @@ def main():
     if options.minimise:
         minimise(options)
         return 0
+    sys.setswitchinterval(0.0002)  # the load gives the interpreter away with each call of a socket
     directory = Path(tempfile.mkdtemp(prefix="reactord-soak-"))
     t = Context(Options(os.path.abspath(options.reactord), HERE.parent.parent, is_sanitized(options.reactord)), directory)
     run = Run(t, options)

@@ -90,9 +90,10 @@ class Service:
         log = self.log
         while time.monotonic() < end and log is self.log:
             with self.lock:
-                for line in log.lines[since:]:
-                    if re.search(pattern, line):
-                        return line
+                fresh, since = log.lines[since:], len(log.lines)
+            for line in fresh:
+                if re.search(pattern, line):
+                    return line
             time.sleep(0.02)
         return None
 
@@ -129,7 +130,7 @@ class Service:
         self.ended[pid] = status
         is_expected = pid in self.killed if found.si_code != os.CLD_EXITED else (
             status == 0 or status in (1, 3) and time.monotonic() < self.may_fail)
-        if found.si_code != os.CLD_EXITED and status == signal.SIGKILL and pid not in self.pids:
+        if found.si_code != os.CLD_EXITED and status == signal.SIGKILL and not self.said(rf"\[{pid}\] .*took over"):
             is_expected = True  # the process between: see DESIGN.md
         if not is_expected:
             how = "status" if found.si_code == os.CLD_EXITED else "signal"
@@ -152,6 +153,8 @@ class Service:
         """Wait until a process serves; start one if none is left."""
         end = time.monotonic() + 20 * self.t.scale
         self.is_down = self.excuses.begin("no process serves", "refused wait")
+        time.sleep(0.3 * self.t.scale)  # until those that are left have said what they are
+        self.tick()
         while not self.main:
             if not self.alive() or self.killed.issuperset(self.serving_since_start()):
                 time.sleep(0.1)

@@ -36,7 +36,8 @@ def part(place, length):
 def to_newline(place, length):
     """At least ${length}, and the last byte is a newline."""
     at = (place + max(length, 1) - 1) % len(BLOCK)
-    return max(length, 1) + (BLOCK + BLOCK[:at + 4096]).index(b"\n", at) - at
+    found = BLOCK.find(b"\n", at)
+    return max(length, 1) + (found if found >= 0 else len(BLOCK) + BLOCK.index(b"\n")) - at
 
 
 class Pipe:
