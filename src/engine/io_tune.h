@@ -6,6 +6,9 @@
  * flood of tasks is answered within seconds, and a quiet second does not bring it back. Below
  * IO_TUNE_WAITS measured waits nothing changes. Waits are known within a factor of two
  * (engine/histogram).
+ *
+ * note: unused. I/O that took less than half of its share did not make the tasks wait: they wait
+ * for each other, and a smaller share would not help them.
  */
 #ifndef ENGINE_IO_TUNE_H
 #define ENGINE_IO_TUNE_H
@@ -14,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "engine/histogram.h"
+#include "engine/telemetry.h"
 
 #define IO_TUNE_LEAST     10
 #define IO_TUNE_MOST      90
@@ -26,31 +29,31 @@
 struct io_tune {
     int64_t looked_at_ns; /* 0: never */
     struct histogram_view before;
+    int64_t io_ns, task_ns;       /* of the telemetry at the last look */
     atomic_uint io_ratio;         /* 0: before the first look */
     _Atomic int64_t wait_ns;      /* the 99th percentile of the last look */
     _Atomic(const char *) reason; /* why the share is what it is; NULL: as `io_ratio` */
 };
 
 /*
- * io_tune_look(t, waits, goal_ns, now_ns):
- * Compare ${waits} with the goal, and set the share.
+ * io_tune_look(t, loop, goal_ns, now_ns):
+ * Compare the waits in ${loop} with the goal, and set the share.
  *
  * Thread: loop
  */
-void io_tune_look(struct io_tune *t, const struct histogram *waits, int64_t goal_ns,
-                  int64_t now_ns);
+void io_tune_look(struct io_tune *t, const struct telemetry *loop, int64_t goal_ns, int64_t now_ns);
 
 /*
- * io_tune_ratio(t, waits, goal_ns, now_ns):
+ * io_tune_ratio(t, loop, goal_ns, now_ns):
  * Return the share for I/O in percent; look first if it is time.
  *
  * Thread: loop
  */
-static inline unsigned io_tune_ratio(struct io_tune *t, const struct histogram *waits,
+static inline unsigned io_tune_ratio(struct io_tune *t, const struct telemetry *loop,
                                      int64_t goal_ns, int64_t now_ns)
 {
     if (now_ns - t->looked_at_ns >= IO_TUNE_PERIOD_NS)
-        io_tune_look(t, waits, goal_ns, now_ns);
+        io_tune_look(t, loop, goal_ns, now_ns);
     return atomic_load_explicit(&t->io_ratio, memory_order_relaxed);
 }
 

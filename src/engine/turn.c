@@ -232,7 +232,7 @@ static unsigned turn_io_ratio(struct loop *l)
     unsigned io_ratio = TELEMETRY_GET(l->io_ratio);
 
     return io_ratio != BUDGET_RATIO_AUTO ? io_ratio
-                                         : io_tune_ratio(&l->io_tune, &l->telemetry.queue_wait,
+                                         : io_tune_ratio(&l->io_tune, &l->telemetry,
                                                          TELEMETRY_GET(l->goal_ns), l->clock_at_ns);
 }
 

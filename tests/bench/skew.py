@@ -4,16 +4,17 @@ skew.py: what light connections notice when heavy ones are all on one of four lo
 
 1,000 connections make round trips of 64 B at a fixed rate; 10 others echo 2 KiB without pause, all
 on one loop: through their own listener, which HAProxy binds to one thread, and whose sessions
-reactord is told to move. See README.md.
+reactord is told to move; while they connect, nginx's other workers are stopped. See README.md.
 """
 
 import argparse
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import time
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 from control import UnixConnection
@@ -25,6 +26,7 @@ from runner.process import BenchError, Process, come_first, free_port
 LOOPS = 4
 SETTLE_S = 8.0    # until the light connections are open, and loops may be rebalanced
 CHANGE_S = 5.0    # heavy connections that change last so long
+ALONE_S = 0.03    # so long only one worker of nginx accepts
 ALL_CPUS = sorted(os.sched_getaffinity(0))
 GRACE_S = 30
 
@@ -77,12 +79,26 @@ def processes(pid):
 
 
 def cpu_s(pid):
-    """Processor time of a server so far."""
-    ticks = 0
+    """(how long the threads of a server ran, how long they waited for a processor) so far"""
+    ran_ns = waited_ns = 0
     for one in processes(pid):
-        fields = Path(f"/proc/{one}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+        for path in Path(f"/proc/{one}/task").glob("*/schedstat"):
+            ran, waited, _ = map(int, path.read_text(encoding="ascii").split())
+            ran_ns, waited_ns = ran_ns + ran, waited_ns + waited
+    return ran_ns / 1e9, waited_ns / 1e9
+
+
+@contextmanager
+def only_worker(workers, number):
+    """Stop all other ${workers} of nginx; no worker: nothing."""
+    others = [pid for i, pid in enumerate(workers) if i != number]
+    for pid in others:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in others:
+            os.kill(pid, signal.SIGCONT)
 
 
 def loadgen(options, port, mode, connections, size, seconds, *more, is_first=False):
@@ -104,14 +120,16 @@ def result_of(load, seconds):
 class Heavy:
     """The heavy connections of a run, one generation after the other."""
 
-    def __init__(self, options, ports, admin, pid):
-        self.options, self.ports, self.admin, self.pid = options, ports, admin, pid
+    def __init__(self, options, ports, admin, workers):
+        self.options, self.ports, self.admin, self.workers = options, ports, admin, workers
         self.bytes, self.seconds, self.per_process = 0, 0.0, []
 
     def begin(self, number, seconds):
         """Open a generation on loop ${number}."""
-        load = loadgen(self.options, self.ports[number % LOOPS], "pingpong", self.options.heavy,
-                       self.options.size, seconds)
+        with only_worker(self.workers, number % LOOPS):
+            load = loadgen(self.options, self.ports[number % LOOPS], "pingpong",
+                           self.options.heavy, self.options.size, seconds)
+            time.sleep(ALONE_S)
         time.sleep(0.1)
         if self.admin.exists():
             post(self.admin, "/v1/sessions/move",
@@ -151,23 +169,24 @@ def measure(options, name, load):
         light = loadgen(options, ports[0], "pace", options.light, 64, options.seconds, "--warmup",
                         str(SETTLE_S), "--rate", str(options.rate), is_first=True)
         began_s = cpu_s(pid)
-        heavy = Heavy(options, ports[1:], directory / "admin.sock", pid)
+        heavy = Heavy(options, ports[1:], directory / "admin.sock", processes(pid)[1:])
         if load != "even":
             heavy.run(seconds, CHANGE_S if load == "changing" else seconds)
         result = result_of(light, seconds)
-        used_s = cpu_s(pid) - began_s
+        ran_s, waited_s = (now - then for now, then in zip(cpu_s(pid), began_s))
         log = (directory / "log").read_text(encoding="utf-8")
         return {"p50": result["p50_us"] / 1000, "p99": result["p99_us"] / 1000,
                 "p99.9": result["p999_us"] / 1000, "rate": result["ops_per_s"],
                 "heavy": heavy.bytes / 1e6 / heavy.seconds if heavy.seconds else 0.0,
-                "cpu": 100 * used_s / seconds, "moves": log.count("rebalanced: ")}
+                "cpu": 100 * ran_s / seconds, "waits": 100 * waited_s / seconds,
+                "moves": log.count("rebalanced: ")}
 
 
 def main():
     """Run all, and write the table."""
     options = read_options()
     rows = [["load", "server", "light p50", "p99", "p99.9", "trips/s", "heavy MB/s", "CPU %",
-             "rebalanced"]]
+             "waits for CPU %", "rebalanced"]]
     with before_others() if options.before_others else nullcontext():
         run_all(options, rows)
     print("\n".join("| " + " | ".join(row) + " |" for row in rows))
@@ -180,7 +199,7 @@ def run_all(options, rows):
             r = measure(options, name, load)
             rows.append([load, name, f"{r['p50']:.2f}", f"{r['p99']:.2f}", f"{r['p99.9']:.2f}",
                          f"{r['rate']:.0f}", f"{r['heavy']:.0f}", f"{r['cpu']:.0f}",
-                         str(r["moves"])])
+                         f"{r['waits']:.0f}", str(r["moves"])])
             print(" | ".join(rows[-1]), flush=True)
 
 

@@ -6,13 +6,15 @@
 #define GOAL_NS NS_PER_MS
 
 static struct io_tune t;
-static struct histogram waits;
+static struct telemetry loop;
+static int64_t io_each_ns, task_each_ns; /* in the time until a look */
 static int64_t now_ns;
 
 static void setup(void)
 {
     t = (struct io_tune){.looked_at_ns = 0};
-    waits = (struct histogram){.ns = 0};
+    loop = (struct telemetry){.turns = 0};
+    io_each_ns = task_each_ns = NS_PER_S / 2;
     now_ns = 100 * NS_PER_S;
 }
 
@@ -20,9 +22,11 @@ static void setup(void)
 static unsigned look_after(unsigned n, int64_t wait_ns, int64_t after_ns)
 {
     while (n-- > 0)
-        histogram_count(&waits, wait_ns);
+        histogram_count(&loop.queue_wait, wait_ns);
+    TELEMETRY_ADD(loop.io_ns, io_each_ns);
+    TELEMETRY_ADD(loop.task_ns, task_each_ns);
     now_ns += after_ns;
-    return io_tune_ratio(&t, &waits, GOAL_NS, now_ns);
+    return io_tune_ratio(&t, &loop, GOAL_NS, now_ns);
 }
 
 static unsigned second(unsigned n, int64_t wait_ns)
@@ -81,10 +85,10 @@ TEST(io_tune, waits_near_the_goal_change_nothing)
 TEST(io_tune, the_longest_of_a_hundred_waits_decide)
 {
     begin();
-    histogram_count(&waits, 50 * GOAL_NS);
+    histogram_count(&loop.queue_wait, 50 * GOAL_NS);
     ck_assert_uint_eq(second(999, GOAL_NS / 10), IO_TUNE_START + 1);
-    histogram_count(&waits, 50 * GOAL_NS);
-    histogram_count(&waits, 50 * GOAL_NS);
+    histogram_count(&loop.queue_wait, 50 * GOAL_NS);
+    histogram_count(&loop.queue_wait, 50 * GOAL_NS);
     ck_assert_uint_lt(second(98, GOAL_NS / 10), IO_TUNE_START);
 }
 
@@ -108,6 +112,19 @@ TEST(io_tune, few_tasks_change_nothing)
     ck_assert_uint_eq(second(IO_TUNE_WAITS - 1, 3 * GOAL_NS), IO_TUNE_START);
     ck_assert_str_eq(io_tune_reason(&t), "few_tasks");
     ck_assert_uint_eq(second(IO_TUNE_WAITS, 3 * GOAL_NS), 37);
+}
+
+TEST(io_tune, io_that_takes_less_than_half_of_its_share_keeps_it)
+{
+    begin();
+    io_each_ns = 24 * NS_PER_MS;
+    task_each_ns = 76 * NS_PER_MS;
+    ck_assert_uint_eq(second(100, 3 * GOAL_NS), IO_TUNE_START);
+    ck_assert_str_eq(io_tune_reason(&t), "unused");
+    io_each_ns = 26 * NS_PER_MS;
+    task_each_ns = 74 * NS_PER_MS;
+    ck_assert_uint_eq(second(100, 3 * GOAL_NS), 37);
+    ck_assert_str_eq(io_tune_reason(&t), "lowered");
 }
 
 TEST(io_tune, a_look_at_long_ago_changes_nothing)
