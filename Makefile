@@ -150,6 +150,7 @@ help:
 #: make bench-report         all rows and memory, as a page with tables and plots (python3-matplotlib; HAPROXY, HAPROXY3, NGINX, BENCH_FLAGS)
 #: make bench-upgrade        what becomes of open sessions at an upgrade, beside HAProxy and nginx (BENCH_FLAGS)
 #: make bench-skew           what light connections notice of heavy ones on one loop, beside HAProxy and nginx (BENCH_FLAGS)
+#: make bench-io-ratio       what io_ratio does to tasks and to clients, under three mixes (BENCH_FLAGS)
 #: make bench-moves          how long a client waits while its session moves to another loop (BENCH_FLAGS)
 #: make bench-reload         what clients notice of reloads and upgrades, beside HAProxy and nginx (BENCH_FLAGS)
 #: make test-build          build with other flags, paths and tools, and install (minutes)
@@ -477,6 +478,11 @@ bench-skew: $(PROGRAM)
 	$(MAKE) -C tests/bench BUILD=$(abspath $(BUILD))/bench
 	$(PYTHON) tests/bench/skew.py --reactord $(PROGRAM) --build $(abspath $(BUILD))/bench \
 	    $(BENCH_FLAGS)
+
+.PHONY: bench-io-ratio
+bench-io-ratio: $(PROGRAM)
+	$(MAKE) -C tests/bench all engine BUILD=$(abspath $(BUILD))/bench LIBRARY=$(abspath $(LIBRARY))
+	$(PYTHON) tests/bench/io_ratio.py --build $(abspath $(BUILD))/bench $(BENCH_FLAGS)
 
 .PHONY: bench-moves
 bench-moves: $(PROGRAM)

@@ -20,7 +20,7 @@ from report.figures import by_contender, label, ratios, value
 
 COLOURS = {"reactord": "#1f6f8b", "haproxy": "#e0a458", "haproxy3": "#c8553d", "nginx": "#6a994e",
            "bare": "#8d99ae"}
-COST = ("proxy50", "proxy500", "proxy2000", "proxy16k", "bulk", "churn")
+COST = ("proxy50", "proxy500", "proxy1000", "proxy2000", "proxy16k", "bulk", "churn")
 MOST = 1.8  # a higher bar is cut, and has its figure above
 PERCENTILES = ("p50_us", "p90_us", "p99_us", "p999_us")
 
@@ -74,7 +74,7 @@ def _cost(data, rows, directory):
 
 def _latency(data, rows, directory):
     """Round trips by percentile."""
-    keys = [key for key in ("proxy50", "proxy500", "proxy2000") if key in data["results"]]
+    keys = [key for key in ("proxy50", "proxy500", "proxy1000", "proxy2000") if key in data["results"]]
     figure, all_axes = pyplot.subplots(1, len(keys), figsize=(9.5, 3.4), squeeze=False)
     for axes, key in zip(all_axes[0], keys):
         for name, rounds in by_contender(rows[key], data["results"][key]).items():
