@@ -170,6 +170,7 @@ static void end_feeder(void)
         return;
     atomic_store(&host.feeder.ends, true);
     pthread_join(host.feeder.thread, NULL);
+    host.feeder.rate = 0;
 }
 
 static void tell_waits(void)
@@ -190,8 +191,10 @@ static void tell_waits(void)
 
 static void stop(unsigned timeout_ms)
 {
-    int64_t began_at_ns = clock_now_ns();
+    int64_t began_at_ns;
 
+    end_feeder();
+    began_at_ns = clock_now_ns();
     loop_stop(host.loop, 0, timeout_ms * NS_PER_MS);
     if (loop_join_until(host.loop, CLOCK_NEVER) < 0)
         die("the loop did not end");
