@@ -103,7 +103,7 @@ static void tls_flight_fragment(struct tls_flight *f, const uint8_t *data, size_
         data += n;
         len -= n;
         if (f->header_bytes == sizeof(f->header) && f->message_left == 0) {
-            f->complete = true;
+            f->complete = f->has_first = true;
             f->header_bytes = 0;
         }
     }

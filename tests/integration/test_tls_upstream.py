@@ -179,6 +179,21 @@ def silent_server(t):
             check_equal((found["connect_timeout"], found["tls_timed_out"]), (1, 1), "reason and figure")
 
 
+@test(each={"sizes": [[16384], [100, 16384]]})
+def several_messages_in_a_record(t, sizes):
+    """a server of TLS 1.2 may put all its first messages into records of {sizes} bytes, as those of Windows and Java do"""
+    front, back = t.address(), t.address()
+    with authority(t, version="1.2") as (ca, context), net.listen(back) as listener:
+        with t.daemon(config(front, {"a": back}, ca.path, "retries = 0")), net.connect(front) as client:
+            server = tls.Peer(net.accept(listener), context, server=True)
+            with server:
+                answer = hello(server)
+                check(len(tls.records(answer)) > 3, "there is nothing to put together")
+                server.socket.sendall(tls.in_records(answer, *sizes))
+                server.handshake().sendall(b"banner")
+                check_equal(net.read_exactly(client, 6), b"banner", "what the client gets")
+
+
 @test()
 def client_that_leaves(t):
     """a client that resets during the handshake with a server ends it; then the process stops at once"""
@@ -228,7 +243,10 @@ def another_handshake(daemon, front, listener, context):
 
 def flight(server, context):
     """What a server answers to the ClientHello that comes."""
-    peer = tls.Peer(server, context, server=True)
+    return hello(tls.Peer(server, context, server=True))
+
+
+def hello(peer):
     while not (answer := peer.flight()):
         peer.fill()
     return answer
