@@ -74,16 +74,19 @@ int hand_over_receive(int fd, char *text, int *state_fd)
     do
         n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
-    if (n < 0 && errno != EAGAIN)
-        return -EPIPE;
-    if (n <= 0)
-        return n == 0 ? -EPIPE : -EAGAIN;
+    if (n < 0)
+        return errno == EAGAIN ? -EAGAIN : -EPIPE;
     text[n] = '\0';
     header = CMSG_FIRSTHDR(&message);
     *state_fd = -1;
     if (header && header->cmsg_type == SCM_RIGHTS)
         hand_over_take(state_fd, header);
-    return 0;
+    if (n > 0)
+        return 0;
+    if (*state_fd >= 0)
+        close(*state_fd); /* of an empty message */
+    *state_fd = -1;
+    return -EPIPE;
 }
 
 static int hand_over_write_all(int fd, const char *text, size_t len)

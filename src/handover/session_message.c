@@ -174,12 +174,12 @@ int session_message_receive(int fd, struct session_message *m, struct session_me
     do
         n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
-    if (n < 0 && errno == EAGAIN)
-        return -EAGAIN;
-    if (n <= 0)
-        return -EPIPE;
+    if (n < 0)
+        return errno == EAGAIN ? -EAGAIN : -EPIPE;
     rc = session_message_take_fds(body, &message);
-    if (rc == 0 && (size_t)n < sizeof(*m))
+    if (n == 0)
+        rc = -EPIPE; /* an empty message has descriptors, perhaps */
+    else if (rc == 0 && (size_t)n < sizeof(*m))
         rc = -EMSGSIZE;
     body->n = (size_t)n > sizeof(*m) ? (size_t)n - sizeof(*m) : 0;
     if (rc == 0 && body->n == 0 && body->n_fds > 0)

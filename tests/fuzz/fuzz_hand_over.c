@@ -1,7 +1,8 @@
 /*
  * Fuzz what a process that is replaced hands over: counters and health, settings, bans, answers of
- * names, the history and the events. Whatever it says, this process takes it or leaves it, and
- * writes settings, history and events so that they are read back as the same.
+ * names, the history, the events, edits of servers, and messages with sessions. Whatever it says,
+ * this process takes it or leaves it, and writes settings, history, events and edits so that they
+ * are read back as the same.
  *
  * The first byte says what the rest is.
  */
@@ -17,10 +18,12 @@
 #include "base/log.h"
 #include "base/must.h"
 #include "config/config.h"
+#include "config/config_edits.h"
 #include "daemon/hand_over.h"
 #include "handover/server_bans_state.h"
 #include "handover/server_settings.h"
 #include "handover/server_state.h"
+#include "handover/session_message.h"
 #include "server/server.h"
 #include "stats/events.h"
 #include "stats/history.h"
@@ -45,17 +48,14 @@ static void discard(void *cookie, enum log_level level, const char *text)
     MUST(strlen(text) < LOG_LINE_BYTES && strchr(text, '\n') == NULL);
 }
 
-static const struct config *config_of_all(void)
+static struct config *load_config(void)
 {
-    static const struct log_sink sink = {.write = discard};
-    static struct config *config;
+    struct config *config;
     char path[64], *problems;
     size_t len;
     FILE *out;
     int fd;
 
-    if (config)
-        return config;
     fd = memfd_create("fuzz", MFD_CLOEXEC);
     MUST(fd >= 0 && dprintf(fd, configuration, (int)getpid()) > 0);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
@@ -68,7 +68,18 @@ static const struct config *config_of_all(void)
     fclose(out);
     free(problems);
     close(fd);
-    log_set_sink(&sink);
+    return config;
+}
+
+static const struct config *config_of_all(void)
+{
+    static const struct log_sink sink = {.write = discard};
+    static struct config *config;
+
+    if (!config) {
+        config = load_config();
+        log_set_sink(&sink);
+    }
     return config;
 }
 
@@ -229,13 +240,23 @@ static void try_events(const char *text)
     events_destroy(events);
 }
 
+static int lowest_free_fd(int any)
+{
+    int fd = dup(any);
+
+    MUST(fd >= 0);
+    close(fd);
+    return fd;
+}
+
 static void try_message(const char *text)
 {
     static const char *const words[] = {"log", "ready", "go", "state", "end"};
-    int ends[2], state_fd = -1;
+    int ends[2], lowest, state_fd = -1;
     char got[HAND_OVER_TEXT_BYTES];
 
     MUST(hand_over_open(ends) == 0);
+    lowest = lowest_free_fd(ends[0]);
     if (hand_over_send(ends[0], text, ends[0]) == 0 &&
         hand_over_receive(ends[1], got, &state_fd) == 0) {
         MUST(strncmp(got, text, sizeof(got) - 1) == 0);
@@ -244,6 +265,83 @@ static void try_message(const char *text)
     }
     if (state_fd >= 0)
         close(state_fd);
+    MUST(lowest_free_fd(ends[0]) == lowest);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void write_edits(void *config, FILE *f)
+{
+    config_edits_write(config, f);
+}
+
+/* The edits of a configuration that reads ${text}. */
+static char *use_edits(const char *text)
+{
+    struct config *config = load_config();
+    FILE *notes = fopen("/dev/null", "w");
+    char *edits;
+    size_t len;
+
+    MUST(notes != NULL && config_edits_read(&config, text, notes) == 0);
+    edits = written(write_edits, config, &len);
+    fclose(notes);
+    config_free(config);
+    return edits;
+}
+
+static void try_edits(const char *text)
+{
+    char *first = use_edits(text), *again = use_edits(first);
+
+    MUST(strcmp(first, again) == 0);
+    free(again);
+    free(first);
+}
+
+/* The number of descriptors, then the message; the highest bit: all but its head is in a file. */
+static void try_session_message(const uint8_t *data, size_t size)
+{
+    static uint8_t buffer[SESSION_MESSAGE_INLINE_BYTES];
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(5 * sizeof(int))];
+    } control = {.bytes = {0}};
+    unsigned n_fds = size > 0 ? (data[0] & 0x7f) % 6 : 0;
+    bool has_file = size > sizeof(struct session_message) && n_fds > 0 && data[0] >= 0x80;
+    size_t inline_bytes = has_file ? sizeof(struct session_message) : size - (size > 0);
+    struct iovec part = {.iov_base = (void *)(data + (size > 0)), .iov_len = inline_bytes};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    struct session_message_body body;
+    struct session_message m;
+    int ends[2], fds[5], lowest;
+
+    MUST(session_message_open(ends) == 0);
+    for (unsigned i = 0; i < n_fds; i++) {
+        fds[i] = memfd_create("fuzz", MFD_CLOEXEC);
+        MUST(fds[i] >= 0);
+    }
+    if (has_file)
+        MUST(write(fds[n_fds - 1], data + 1 + inline_bytes, size - 1 - inline_bytes) >= 0);
+    if (n_fds > 0) {
+        control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(n_fds * sizeof(int)),
+                                          .cmsg_level = SOL_SOCKET,
+                                          .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(&control.header), fds, n_fds * sizeof(int));
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+    }
+    MUST(sendmsg(ends[0], &message, 0) == (ssize_t)inline_bytes);
+    for (unsigned i = 0; i < n_fds; i++)
+        close(fds[i]);
+    lowest = lowest_free_fd(ends[0]);
+    if (session_message_receive(ends[1], &m, &body, buffer) == 0) {
+        MUST(body.n_fds <= SESSION_MESSAGE_FDS && body.n <= size);
+        if (body.n > 0)
+            MUST(memcmp(body.data, data + 1 + sizeof(m), body.n) == 0);
+        session_message_drop(&body, buffer);
+    }
+    MUST(lowest_free_fd(ends[0]) == lowest);
     close(ends[0]);
     close(ends[1]);
 }
@@ -258,13 +356,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MUST(text != NULL);
     memcpy(text, data + 1, size - 1);
     text[size - 1] = '\0';
-    switch (data[0] % 6) {
+    switch (data[0] % 8) {
     case 0: try_settings(text); break;
     case 1: try_state(text); break;
     case 2: try_bans(text, strlen(text)); break;
     case 3: try_history(text, size - 1); break;
     case 4: try_events(text); break;
     case 5: try_message(text); break;
+    case 6: try_edits(text); break;
+    case 7: try_session_message(data + 1, size - 1); break;
     }
     free(text);
     return 0;

@@ -115,6 +115,18 @@ TEST(hand_over, message_with_two_descriptors_is_taken_without_any_and_leaks_none
     ck_assert_uint_eq(process_descriptors(), opened);
 }
 
+TEST(hand_over, empty_message_is_the_end_and_its_descriptor_is_closed)
+{
+    char text[HAND_OVER_TEXT_BYTES];
+    unsigned opened = process_descriptors();
+    int state_fd;
+
+    ck_assert_int_eq(hand_over_send(ends[0], "", ends[0]), 0);
+    ck_assert_int_eq(hand_over_receive(ends[1], text, &state_fd), -EPIPE);
+    ck_assert_int_eq(state_fd, -1);
+    ck_assert_uint_eq(process_descriptors(), opened);
+}
+
 TEST(hand_over, state_descriptor_is_passed_with_a_message)
 {
     static const char state[] = "listen echo sessions_total=1\n";
