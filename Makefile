@@ -131,7 +131,7 @@ help:
 #: make test-programs       each named health check against the real server, also MariaDB and slapd, which it installs
 #: make test-faults         every call of the C library fails in each phase (minutes; FAULT_SEED=N repeats a run)
 #: make test-tls-long       the tests of TLS with more of everything (minutes)
-#: make static              gcc -fanalyzer, clang-tidy and cppcheck over src (minutes; STATIC_FLAGS="--tool cppcheck")
+#: make static              gcc -fanalyzer, clang-tidy and cppcheck, as Debian 12 has them, over src (minutes; STATIC_FLAGS="--tool gcc")
 #: make house               figures of the source: sizes, folders, circles of includes; lint holds their limits
 #: make model               check the wake-up and the gate with Spin (MODEL=long: minutes)
 #: make monkey               sessions of every kind that move without pause, for a minute
