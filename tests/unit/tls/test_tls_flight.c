@@ -23,8 +23,8 @@ static const struct {
     {BYTES("\x16\3\3\0\4\0\0\0\0"), WHOLE, 0, true}, /* HelloRequest */
     {BYTES("\x15\3\3\0\2\2\x28"), WHOLE, 0, false},
     {BYTES("\x16\3\1\0\2\1\0\x16\3\1\0\3\0\1x"), WHOLE, 0, false}, /* in two records */
-    {BYTES("\x16\3\3\0\x9\2\0\0\1x\xb\0\0\0"), WHOLE, 0, true},       /* two in one record */
-    {BYTES("\x16\3\3\0\xa\2\0\0\1x\xb\0\0\2y"), WHOLE, 0, true},      /* and a part of one */
+    {BYTES("\x16\3\3\0\x9\2\0\0\1x\xb\0\0\0"), WHOLE, 0, true},    /* two in one record */
+    {BYTES("\x16\3\3\0\xa\2\0\0\1x\xb\0\0\2y"), WHOLE, 0, true},   /* and a part of one */
     {BYTES("\x16"), WAITS, 0, false},
     {BYTES("\x16\3\1\x40"), WAITS, 0, false},
     {BYTES("\x16\3\1\x40\0\1"), WAITS, 0, false},
