@@ -44,7 +44,7 @@ int hand_over_send(int fd, const char *text, int state_fd)
     return n < 0 ? -errno : 0;
 }
 
-/* Take the one descriptor of a message; close several. */
+/* Take the one descriptor of a message; close several, or all if ${state_fd} is NULL. */
 static void hand_over_take(int *state_fd, const struct cmsghdr *header)
 {
     size_t n = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -53,7 +53,7 @@ static void hand_over_take(int *state_fd, const struct cmsghdr *header)
         int fd;
 
         memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-        if (n == 1)
+        if (n == 1 && state_fd)
             *state_fd = fd;
         else
             close(fd);
@@ -80,13 +80,8 @@ int hand_over_receive(int fd, char *text, int *state_fd)
     header = CMSG_FIRSTHDR(&message);
     *state_fd = -1;
     if (header && header->cmsg_type == SCM_RIGHTS)
-        hand_over_take(state_fd, header);
-    if (n > 0)
-        return 0;
-    if (*state_fd >= 0)
-        close(*state_fd); /* of an empty message */
-    *state_fd = -1;
-    return -EPIPE;
+        hand_over_take(n > 0 ? state_fd : NULL, header);
+    return n > 0 ? 0 : -EPIPE;
 }
 
 static int hand_over_write_all(int fd, const char *text, size_t len)
