@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "engine/task.h"
+#include "handover/handoff_figures.h"
 
 struct admin_request;
 struct figure_visitor;
@@ -51,6 +52,7 @@ struct admin_status {
     unsigned reloads, reloads_failed, reloads_reverted;
     int64_t confirm_by_ns; /* CLOCK_NEVER: nothing to confirm */
     unsigned old_processes;
+    struct handoff_figures handoff;
     unsigned edits; /* servers that an administrator added or removed */
 };
 
@@ -60,7 +62,7 @@ struct admin_ops {
     void (*submit)(void *cookie, struct admin_action *action);
     /* On the admin loop: fill in ${out}, without waiting for the main thread. */
     void (*status)(void *cookie, struct admin_status *out);
-    /* On the admin loop: visit the figures of access logs. */
+    /* On the admin loop: visit the figures of access logs, and of the last hand-off of sessions. */
     void (*figures)(void *cookie, struct figure_visitor *v);
     void *cookie;
 };

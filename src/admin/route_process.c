@@ -101,6 +101,19 @@ static json_t *route_process_workers(const struct admin *a)
                      (json_int_t)f.sessions_moved, "staying", staying);
 }
 
+/* The last hand-off of sessions. */
+static json_t *route_process_handoff(const struct handoff_figures *f)
+{
+    json_t *stayed = json_object();
+
+    for (unsigned i = SESSION_STAYS_NOT + 1; i < SESSION_STAYS; i++)
+        if (f->stayed[i] > 0)
+            (void)json_object_set_new(stayed, session_stay_word((enum session_stay)i),
+                                      json_integer((json_int_t)f->stayed[i]));
+    return json_pack("{s:b, s:I, s:o}", "under_way", (int)f->under_way, "moved",
+                     (json_int_t)f->moved, "stayed", stayed);
+}
+
 static void route_process_status(struct admin_request *rq)
 {
     const struct admin *a = admin_of(rq);
@@ -110,7 +123,7 @@ static void route_process_status(struct admin_request *rq)
     admin_answer_json(
         rq, 200,
         json_pack(
-            "{s:s, s:i, s:o, s:I, s:s, s:b, s:I, s:o, s:{s:s, s:I, s:I, s:I, s:o}, s:{s:I}, s:I, s:o}",
+            "{s:s, s:i, s:o, s:I, s:s, s:b, s:I, s:o, s:{s:s, s:I, s:I, s:I, s:o}, s:{s:I, s:o}, s:I, s:o}",
             "version", REACTORD_VERSION, "pid", (int)getpid(), "started_at",
             route_process_time(a->started_at), "uptime_s",
             (json_int_t)((clock_now_ns() - a->started_at_ns) / NS_PER_S), "state",
@@ -120,8 +133,9 @@ static void route_process_status(struct admin_request *rq)
             route_process_string(s.config_path), "reload", "state", s.reload, "count",
             (json_int_t)s.reloads, "failed", (json_int_t)s.reloads_failed, "reverted",
             (json_int_t)s.reloads_reverted, "confirm_in_s", route_process_confirm_in_s(&s),
-            "upgrade", "old_processes", (json_int_t)s.old_processes, "edits", (json_int_t)s.edits,
-            "workers", route_process_workers(a)));
+            "upgrade", "old_processes", (json_int_t)s.old_processes, "handoff",
+            route_process_handoff(&s.handoff), "edits", (json_int_t)s.edits, "workers",
+            route_process_workers(a)));
 }
 
 /* ---- actions of the main thread ---- */

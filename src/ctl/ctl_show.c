@@ -166,8 +166,34 @@ static void ctl_show_reload(const json_t *reload)
     putchar('\n');
 }
 
+/* The last hand-off of sessions, by a process that was replaced; an older daemon tells none. */
+static void ctl_show_handoff(const json_t *handoff)
+{
+    const char *reason, *before = "; stayed: ";
+    const json_t *n;
+
+    printf("%-14s ", "hand-off");
+    if (!handoff) {
+        puts("-");
+        return;
+    }
+    printf("%lld sessions moved", (long long)json_integer_value(json_object_get(handoff, "moved")));
+    if (json_is_true(json_object_get(handoff, "under_way")))
+        fputs(" so far", stdout);
+    json_object_foreach(json_object_get(handoff, "stayed"), reason, n)
+    {
+        fputs(before, stdout);
+        ctl_text_put(stdout, reason, strlen(reason), false);
+        printf(" %lld", (long long)json_integer_value(n));
+        before = ", ";
+    }
+    putchar('\n');
+}
+
 static void ctl_show_print_status(const json_t *status)
 {
+    const json_t *upgrade = json_object_get(status, "upgrade");
+
     ctl_show_field("version", json_object_get(status, "version"));
     ctl_show_field("pid", json_object_get(status, "pid"));
     ctl_show_field("state", json_object_get(status, "state"));
@@ -175,8 +201,8 @@ static void ctl_show_print_status(const json_t *status)
     ctl_show_field("sessions", json_object_get(status, "sessions"));
     ctl_show_field("configuration", json_object_get(status, "config_path"));
     ctl_show_reload(json_object_get(status, "reload"));
-    ctl_show_field("old processes",
-                   json_object_get(json_object_get(status, "upgrade"), "old_processes"));
+    ctl_show_field("old processes", json_object_get(upgrade, "old_processes"));
+    ctl_show_handoff(json_object_get(upgrade, "handoff"));
     ctl_show_field("edits", json_object_get(status, "edits"));
 }
 

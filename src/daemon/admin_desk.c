@@ -70,7 +70,10 @@ static void admin_desk_status(void *cookie, struct admin_status *out)
 static void admin_desk_figures(void *cookie, struct figure_visitor *v)
 {
     const struct admin_desk *desk = cookie;
+    struct admin_status status;
 
+    admin_desk_status(cookie, &status);
+    handoff_figures_show(&status.handoff, v);
     access_logs_figures(desk->conf.access_logs, v);
 }
 
@@ -131,6 +134,7 @@ static void admin_desk_publish(struct admin_desk *desk)
                                .reload = "idle",
                                .old_processes = upgrade_old(desk->conf.upgrade)};
 
+    upgrade_handoff(desk->conf.upgrade, &now.handoff);
     reload_status(desk->conf.reload, &reload);
     now.reloads = reload.n_done;
     now.reloads_failed = reload.n_failed;

@@ -13,12 +13,16 @@
 #include "base/log.h"
 #include "daemon/epoll_set.h"
 #include "daemon/hand_over.h"
+#include "handover/handoff_figures.h"
 #include "handover/session_message.h"
 #include "handover/sessions_export.h"
 #include "handover/sessions_import.h"
 #include "server/server.h"
 
 #define SESSION_HANDOFF_TICK_NS (20 * NS_PER_MS)
+
+/* Interval at which the new process gets figures. */
+#define SESSION_HANDOFF_TELL_NS (100 * NS_PER_MS)
 
 /* Time for the new process to say whether it wants sessions. */
 #define SESSION_HANDOFF_WANT_NS (5 * NS_PER_S)
@@ -36,6 +40,8 @@ struct session_handoff {
     int fd; /* of OFFERED and EXPORTING */
     int epoll_fd, timer_fd;
     int64_t began_at_ns;
+    int64_t told_at_ns;             /* when the new process got figures */
+    struct handoff_figures figures; /* of the last hand-off */
     struct sessions_export *export;
     struct sessions_import *import;
 };
@@ -78,6 +84,11 @@ int session_handoff_create(struct session_handoff **out, struct server *sv)
 int session_handoff_fd(const struct session_handoff *h)
 {
     return h->epoll_fd;
+}
+
+void session_handoff_figures(const struct session_handoff *h, struct handoff_figures *out)
+{
+    *out = h->figures;
 }
 
 bool session_handoff_is_under_way(const struct session_handoff *h)
@@ -156,39 +167,45 @@ static void session_handoff_step_offered(struct session_handoff *h)
 
 /* Append ` REASON N` for each reason to stay. */
 static void session_handoff_write_stayed(char *text, size_t size,
-                                         const struct sessions_export_counts *counts)
+                                         const struct handoff_figures *figures)
 {
     size_t len = 0;
 
     *text = '\0';
     for (unsigned i = SESSION_STAYS_NOT + 1; i < SESSION_STAYS && len < size; i++)
-        if (counts->stayed[i] > 0)
+        if (figures->stayed[i] > 0)
             len += (size_t)snprintf(text + len, size - len, "%s%s %" PRIu64,
                                     len > 0 ? ", " : "; they stay: ",
-                                    session_stay_word((enum session_stay)i), counts->stayed[i]);
+                                    session_stay_word((enum session_stay)i), figures->stayed[i]);
 }
 
 static void session_handoff_log_export(const struct session_handoff *h)
 {
-    struct sessions_export_counts counts;
     char stayed[512];
 
-    sessions_export_counts(h->export, &counts);
-    session_handoff_write_stayed(stayed, sizeof(stayed), &counts);
+    session_handoff_write_stayed(stayed, sizeof(stayed), &h->figures);
     log_event(LOG_UPGRADE, LOG_LEVEL_NOTICE,
               "upgrade: sessions handed over to the new process: %" PRIu64 " in %" PRId64 " ms%s",
-              counts.moved, (clock_now_ns() - h->began_at_ns) / NS_PER_MS, stayed);
+              h->figures.moved, (clock_now_ns() - h->began_at_ns) / NS_PER_MS, stayed);
 }
 
-static void session_handoff_send_over(const struct session_handoff *h)
+static void session_handoff_tell(const struct session_handoff *h, enum session_message_type type)
 {
-    const struct session_message over = {.type = SESSION_MESSAGE_OVER};
-    struct sessions_export_counts counts;
-    const struct session_message_body body = {.data = (const uint8_t *)&counts,
-                                              .n = sizeof(counts)};
+    const struct session_message m = {.type = type};
+    const struct session_message_body body = {.data = (const uint8_t *)&h->figures,
+                                              .n = sizeof(h->figures)};
 
-    sessions_export_counts(h->export, &counts);
-    (void)!session_message_send(h->fd, &over, &body); /* it may have ended */
+    (void)!session_message_send(h->fd, &m, &body); /* it may have ended */
+}
+
+static void session_handoff_tell_at_times(struct session_handoff *h)
+{
+    int64_t now_ns = clock_now_ns();
+
+    if (now_ns - h->told_at_ns < SESSION_HANDOFF_TELL_NS)
+        return;
+    h->told_at_ns = now_ns;
+    session_handoff_tell(h, SESSION_MESSAGE_FIGURES);
 }
 
 static void session_handoff_step_export(struct session_handoff *h)
@@ -196,9 +213,12 @@ static void session_handoff_step_export(struct session_handoff *h)
     sessions_export_step(h->export);
     if (sessions_export_is_through(h->export))
         server_drain(h->server);
-    if (!sessions_export_is_over(h->export))
+    sessions_export_figures(h->export, &h->figures);
+    if (h->figures.under_way) {
+        session_handoff_tell_at_times(h);
         return;
-    session_handoff_send_over(h);
+    }
+    session_handoff_tell(h, SESSION_MESSAGE_OVER);
     session_handoff_log_export(h);
     sessions_export_destroy(h->export);
     h->export = NULL;
@@ -229,8 +249,12 @@ void session_handoff_take(struct session_handoff *h, int fd, unsigned rate)
 
 static void session_handoff_step_import(struct session_handoff *h)
 {
-    if (!sessions_import_step(h->import))
+    bool is_over = sessions_import_step(h->import);
+
+    sessions_import_figures(h->import, &h->figures);
+    if (!is_over)
         return;
+    h->figures.under_way = false;
     epoll_set_remove(h->epoll_fd, sessions_import_fd(h->import));
     sessions_import_destroy(h->import);
     h->import = NULL;

@@ -13,6 +13,7 @@
 
 #include "base/must.h"
 
+struct handoff_figures;
 struct server;
 struct session_handoff;
 
@@ -49,6 +50,9 @@ void session_handoff_take(struct session_handoff *h, int fd, unsigned rate);
 
 /* session_handoff_is_under_way(h): are sessions being handed over, in one direction? */
 bool session_handoff_is_under_way(const struct session_handoff *h);
+
+/* session_handoff_figures(h, out): the figures of the last hand-off; zero without one. */
+void session_handoff_figures(const struct session_handoff *h, struct handoff_figures *out);
 
 /* session_handoff_stop(h): end the hand-off; call it before server_stop(). */
 void session_handoff_stop(struct session_handoff *h);

@@ -200,6 +200,11 @@ void upgrade_leave(struct upgrade *u)
     session_handoff_offer(u->sessions, successor_socket(u->successor));
 }
 
+void upgrade_handoff(const struct upgrade *u, struct handoff_figures *out)
+{
+    session_handoff_figures(u->sessions, out);
+}
+
 void upgrade_report(struct upgrade *u, const char *word)
 {
     int fd, rc;

@@ -16,6 +16,7 @@
 #include "base/must.h"
 #include "daemon/upgrade_conf.h"
 
+struct handoff_figures;
 struct upgrade;
 
 #define UPGRADE_FAILURE_BYTES 256
@@ -87,6 +88,9 @@ void upgrade_leave(struct upgrade *u);
  */
 unsigned upgrade_old(const struct upgrade *u);
 void upgrade_tell_old(struct upgrade *u, const char *word);
+
+/* upgrade_handoff(u, out): as session_handoff_figures(). */
+void upgrade_handoff(const struct upgrade *u, struct handoff_figures *out);
 
 /*
  * upgrade_report(u, word):

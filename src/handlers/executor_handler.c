@@ -382,13 +382,16 @@ static void executor_leave_loop(struct handler *h)
     x->strand = NULL;
 }
 
-static const struct handler_ops executor_ops = {.name = "executor",
-                                                .read = executor_read,
-                                                .burst = executor_burst,
-                                                .ended = executor_ended,
-                                                .held = executor_held,
-                                                .may_move = executor_may_move,
-                                                .leave_loop = executor_leave_loop};
+static const struct handler_ops executor_ops = {
+    .name = "executor",
+    .read = executor_read,
+    .burst = executor_burst,
+    .ended = executor_ended,
+    .held = executor_held,
+    .may_move = executor_may_move,
+    .leave_loop = executor_leave_loop,
+    .save = handler_save_nothing, /* see executor_may_move() */
+    .restore = handler_restore_nothing};
 
 static void executor_add(void *state, struct channel *ch, struct handler_context *context,
                          const struct handler_step *step)

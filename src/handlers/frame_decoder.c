@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 #define FRAME_DECODER_FIRST_BYTES 256
 
 static unsigned frame_header_bytes(const struct frame_decoder_conf *conf)
@@ -341,4 +343,26 @@ void frame_decoder_clear(struct frame_decoder *d)
 {
     frame_drop_piece(d);
     *d = (struct frame_decoder){.piece = NULL};
+}
+
+uint64_t frame_decoder_fingerprint(const struct frame_decoder_conf *conf)
+{
+    const struct frame_delimiter_list *all = &conf->delimiters;
+    const int64_t values[] = {conf->by,
+                              conf->max_length,
+                              conf->length_offset,
+                              conf->length_width,
+                              conf->length_adjustment,
+                              conf->strip,
+                              conf->byte_order,
+                              conf->length_end,
+                              conf->strip_length,
+                              conf->strip_delimiter,
+                              conf->fail_fast,
+                              all->n};
+    uint64_t hash = hash_stable(values, sizeof(values));
+
+    for (unsigned i = 0; i < all->n; i++)
+        hash = hash_mix(hash ^ hash_stable(all->list[i].bytes, all->list[i].len));
+    return hash;
 }

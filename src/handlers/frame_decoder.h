@@ -119,4 +119,10 @@ bool frame_decoder_has_part(const struct frame_decoder *d);
 /* frame_decoder_clear(d): reset ${d} and free its memory. Thread: owner of ${d} */
 void frame_decoder_clear(struct frame_decoder *d);
 
+/*
+ * frame_decoder_fingerprint(conf):
+ * Return a hash of all settings: with equal ones two processes cut a stream alike.
+ */
+uint64_t frame_decoder_fingerprint(const struct frame_decoder_conf *conf);
+
 #endif

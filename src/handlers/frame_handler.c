@@ -153,7 +153,7 @@ static void frame_ended(struct handler *h, enum handler_end what, int error)
 
     if (what == HANDLER_EOF && frame_is_within(f))
         frame_fault(f, FRAME_CUT_OFF, "the client has ended within a frame");
-    else if (what == HANDLER_CLOSED && frame_is_within(f))
+    else if (what == HANDLER_CLOSED && frame_is_within(f) && !channel_has_vanished(h->channel))
         frame_count_fault(f, FRAME_CUT_OFF);
     if (what == HANDLER_EOF || what == HANDLER_CLOSED)
         frame_clear(f);
@@ -163,8 +163,50 @@ static void frame_ended(struct handler *h, enum handler_end what, int error)
         frame_update_pending(f);
 }
 
-static const struct handler_ops frame_ops = {
-    .name = "frame", .read = frame_read, .ended = frame_ended, .held = frame_held};
+/* A bad frame that is being discarded is finished here. */
+static int frame_save(const struct handler *h, struct handler_state *st)
+{
+    const struct frame_handler *f = CONTAINER_OF(h, const struct frame_handler, handler);
+
+    if (f->failed || (frame_is_within(f) && !f->holds_input))
+        return -EBUSY;
+    st->values[0] = (int64_t)frame_decoder_fingerprint(&f->conf->decoder);
+    if (f->holds_input) {
+        st->bytes = f->decoder.piece;
+        st->n = f->decoder.piece_bytes;
+    }
+    return 0;
+}
+
+/* The bytes must be what a client could have sent of one frame. */
+static int frame_continue(struct frame_handler *f, const struct handler_state *st)
+{
+    struct frame_decoder_bytes in = {st->bytes, st->n}, frame;
+    enum frame_decoder_result result =
+        frame_decoder_next(&f->decoder, &f->conf->decoder, &in, &frame);
+
+    frame_count(f, 0);
+    frame_update_pending(f);
+    if (result == FRAME_DECODER_NO_MEMORY)
+        return -ENOMEM;
+    return result == FRAME_DECODER_MORE && f->decoder.piece_bytes == st->n ? 0 : -EINVAL;
+}
+
+static int frame_restore(struct handler *h, const struct handler_state *st)
+{
+    struct frame_handler *f = frame_of(h);
+
+    if ((uint64_t)st->values[0] != frame_decoder_fingerprint(&f->conf->decoder))
+        return -ESTALE;
+    return st->n > 0 ? frame_continue(f, st) : 0;
+}
+
+static const struct handler_ops frame_ops = {.name = "frame",
+                                             .read = frame_read,
+                                             .ended = frame_ended,
+                                             .held = frame_held,
+                                             .save = frame_save,
+                                             .restore = frame_restore};
 
 static void frame_add(void *state, struct channel *ch, struct handler_context *context,
                       const struct handler_step *step)

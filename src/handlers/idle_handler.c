@@ -1,5 +1,6 @@
 #include "handlers/idle_handler.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
 #include "base/clock.h"
@@ -208,13 +209,49 @@ static void idle_join_loop(struct handler *h)
     loop_resume(idle_loop(idle_of(h)), &idle_of(h)->timer);
 }
 
+enum { IDLE_SAVED_READ, IDLE_SAVED_WRITE, IDLE_SAVED_BYTES, IDLE_SAVED_FOUND };
+
+_Static_assert(IDLE_SAVED_FOUND + IDLE_KINDS <= HANDLER_STATE_VALUES, "too many values");
+
+static int idle_save(const struct handler *h, struct handler_state *st)
+{
+    const struct idle_handler *idle = CONTAINER_OF(h, const struct idle_handler, handler);
+
+    st->values[IDLE_SAVED_READ] = idle->read_at_ns;
+    st->values[IDLE_SAVED_WRITE] = idle->write_at_ns;
+    st->values[IDLE_SAVED_BYTES] = (int64_t)idle->bytes_out;
+    for (unsigned kind = 0; kind < IDLE_KINDS; kind++)
+        st->values[IDLE_SAVED_FOUND + kind] = idle->found_at_ns[kind];
+    return 0;
+}
+
+static int idle_restore(struct handler *h, const struct handler_state *st)
+{
+    struct idle_handler *idle = idle_of(h);
+    int64_t now_ns = clock_now_ns();
+
+    for (unsigned i = 0; i < HANDLER_STATE_VALUES; i++)
+        if (i != IDLE_SAVED_BYTES && (st->values[i] < 0 || st->values[i] > now_ns))
+            return -EINVAL;
+    idle->read_at_ns = st->values[IDLE_SAVED_READ];
+    idle->write_at_ns = st->values[IDLE_SAVED_WRITE];
+    idle->bytes_out = (uint64_t)st->values[IDLE_SAVED_BYTES];
+    for (unsigned kind = 0; kind < IDLE_KINDS; kind++)
+        idle->found_at_ns[kind] = st->values[IDLE_SAVED_FOUND + kind];
+    loop_cancel(idle_loop(idle), &idle->timer);
+    idle_arm(idle, now_ns);
+    return handler_restore_nothing(h, st);
+}
+
 static const struct handler_ops idle_ops = {.name = "idle",
                                             .active = idle_active,
                                             .read = idle_read,
                                             .ended = idle_ended,
                                             .write = idle_write,
                                             .leave_loop = idle_leave_loop,
-                                            .join_loop = idle_join_loop};
+                                            .join_loop = idle_join_loop,
+                                            .save = idle_save,
+                                            .restore = idle_restore};
 
 static void idle_add(void *state, struct channel *ch, struct handler_context *context,
                      const struct handler_step *step)

@@ -99,7 +99,9 @@ static const struct handler_ops log_handler_ops = {.name = "log",
                                                    .ended = log_ended,
                                                    .writable = log_writable,
                                                    .write = log_data_out,
-                                                   .shutdown_write = log_shutdown_write};
+                                                   .shutdown_write = log_shutdown_write,
+                                                   .save = handler_save_nothing,
+                                                   .restore = handler_restore_nothing};
 
 static void log_add(void *state, struct channel *ch, struct handler_context *context,
                     const struct handler_step *step)

@@ -11,6 +11,7 @@
 #include "handlers/fault_handler.h"
 #include "handlers/log_handler.h"
 #include "handlers/pipeline_conf.h"
+#include "net/handler.h"
 #include "stats/counters_set.h"
 #include "stats/figure.h"
 
@@ -147,6 +148,22 @@ void pipeline_template_add(const struct pipeline_template *p, void *memory, stru
     memset(memory, 0, p->bytes);
     for (unsigned i = 0; i < p->n; i++)
         p->steps[i].type->add((char *)memory + p->steps[i].offset, ch, context, &p->steps[i]);
+}
+
+bool pipeline_template_injects_faults(const struct pipeline_template *p)
+{
+    return p && fault_handler_wanted(&p->conf.fault);
+}
+
+bool pipeline_template_fits(const struct pipeline_template *p, const struct handler_state *states,
+                            unsigned n)
+{
+    if (pipeline_template_injects_faults(p) || n != (p ? p->n : 0))
+        return false;
+    for (unsigned i = 0; i < n; i++)
+        if (strcmp(p->steps[i].type->name, states[i].name) != 0)
+            return false;
+    return true;
 }
 
 void pipeline_template_add_counters(const struct pipeline_template *p, struct counters_set *set)

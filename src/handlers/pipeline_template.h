@@ -20,6 +20,7 @@ struct arena;
 struct counters_set;
 struct figure_object;
 struct figure_visitor;
+struct handler_state;
 struct pipeline_conf;
 struct pipeline_template;
 
@@ -69,6 +70,15 @@ size_t pipeline_template_bytes(const struct pipeline_template *p);
  */
 void pipeline_template_add(const struct pipeline_template *p, void *memory, struct channel *ch,
                            struct handler_context *context);
+
+/*
+ * pipeline_template_injects_faults(p) / pipeline_template_fits(p, states, n):
+ * Does ${p} inject faults, for some clients? / has ${p} the handlers of ${states}, in their order,
+ * and injects none? ${p} NULL: no handlers.
+ */
+bool pipeline_template_injects_faults(const struct pipeline_template *p);
+bool pipeline_template_fits(const struct pipeline_template *p, const struct handler_state *states,
+                            unsigned n);
 
 /*
  * pipeline_template_add_counters(p, set):

@@ -6,7 +6,8 @@
  *               TAKEN     session `number` is its own: the old process must not touch it
  *               REFUSED   it did not touch session `number`, because of `why`
  *   old -> new: SESSION   a record (session_record.h) and the descriptors of client and server
- *               OVER      no more sessions follow; how many were handed over, and stayed, by reason
+ *               FIGURES   how many were handed over so far (handoff_figures.h)
+ *               OVER      no more sessions follow; the last figures
  *
  * note: commit. TAKEN is sent before the new process touches the session. A message that was sent
  * is received even if its sender dies, and once the other end is closed none can be sent. So each
@@ -31,7 +32,8 @@ enum session_message_type {
     SESSION_MESSAGE_SESSION,
     SESSION_MESSAGE_TAKEN,
     SESSION_MESSAGE_REFUSED,
-    SESSION_MESSAGE_OVER
+    SESSION_MESSAGE_OVER,
+    SESSION_MESSAGE_FIGURES
 };
 
 struct session_message {

@@ -37,6 +37,7 @@ struct session_record_field {
     }
 #define OF_SESSION(kind, member) FIELD(kind, struct session_state, member)
 #define OF_LEG(kind, member)     FIELD(kind, struct session_state_leg, member)
+#define OF_HANDLER(kind, member) FIELD(kind, struct handler_state, member)
 
 static const struct session_record_field session_record_fields[] = {
     OF_SESSION(TEXT, listener),         OF_SESSION(TEXT, upstream),
@@ -50,7 +51,7 @@ static const struct session_record_field session_record_fields[] = {
     OF_SESSION(NUMBER, connect_us),     OF_SESSION(NUMBER, first_byte_us),
     OF_SESSION(NUMBER, tries),          OF_SESSION(NUMBER, reason),
     OF_SESSION(FLAG, has_open_line),    OF_SESSION(FLAG, awaits_client),
-    OF_SESSION(FLAG, awaits_server),
+    OF_SESSION(FLAG, awaits_server),    OF_SESSION(NUMBER, n_handlers),
 };
 
 static const struct session_record_field session_record_leg_fields[] = {
@@ -68,6 +69,13 @@ static const struct session_record_field session_record_leg_fields[] = {
     OF_LEG(FLAG, unwritable),
     {SESSION_RECORD_BYTES, offsetof(struct session_state_leg, unsent), 0,
      offsetof(struct session_state_leg, n_unsent)},
+};
+
+static const struct session_record_field session_record_handler_fields[] = {
+    OF_HANDLER(TEXT, name),
+    OF_HANDLER(NUMBER, values),
+    {SESSION_RECORD_BYTES, offsetof(struct handler_state, bytes), 0,
+     offsetof(struct handler_state, n)},
 };
 
 /* ---- writing; a first pass without `out` counts the bytes ---- */
@@ -133,6 +141,9 @@ static void session_record_put_all(struct session_record_writer *w, const struct
     for (unsigned leg = 0; leg < ARRAY_LEN(st->legs); leg++)
         for (unsigned i = 0; i < ARRAY_LEN(session_record_leg_fields); i++)
             session_record_put_field(w, &session_record_leg_fields[i], &st->legs[leg]);
+    for (unsigned h = 0; h < st->n_handlers; h++)
+        for (unsigned i = 0; i < ARRAY_LEN(session_record_handler_fields); i++)
+            session_record_put_field(w, &session_record_handler_fields[i], &st->handlers[h]);
 }
 
 static bool session_record_texts_fit(const struct session_state *st)
@@ -341,6 +352,11 @@ int session_record_decode(struct session_state *st, const uint8_t *data, size_t 
     for (unsigned leg = 0; leg < ARRAY_LEN(st->legs); leg++)
         for (unsigned i = 0; rc == 0 && i < ARRAY_LEN(session_record_leg_fields); i++)
             rc = session_record_get_field(&r, &session_record_leg_fields[i], &st->legs[leg]);
+    if (rc == 0 && st->n_handlers > ARRAY_LEN(st->handlers))
+        return -EINVAL;
+    for (unsigned h = 0; h < st->n_handlers; h++)
+        for (unsigned i = 0; rc == 0 && i < ARRAY_LEN(session_record_handler_fields); i++)
+            rc = session_record_get_field(&r, &session_record_handler_fields[i], &st->handlers[h]);
     if (rc == 0 && r.left > 0)
         rc = -EMSGSIZE;
     if (rc == 0 && !session_record_is_possible(st))

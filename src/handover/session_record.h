@@ -17,7 +17,7 @@
 struct session_state;
 
 /* Changed with each field: processes of different versions do not hand sessions over. */
-#define SESSION_RECORD_VERSION 1
+#define SESSION_RECORD_VERSION 2
 
 /* Limits of a record and of its texts. */
 #define SESSION_RECORD_MAX_BYTES  (8 << 20)

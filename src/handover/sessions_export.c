@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/loop.h"
 #include "engine/loop_group.h"
+#include "handover/handoff_figures.h"
 #include "handover/session_message.h"
 #include "handover/session_record.h"
 #include "server/server_parts.h"
@@ -62,8 +64,9 @@ struct sessions_export_part {
     bool some_may_go; /* found in this walk, for the next one */
     double allowed;   /* sessions that may be sent now */
     int64_t ticked_at_ns, moved_at_ns;
-    unsigned n_sent;                /* sessions without an answer */
-    uint64_t stayed[SESSION_STAYS]; /* of the last walk */
+    unsigned n_sent;                      /* sessions without an answer */
+    uint64_t stayed[SESSION_STAYS];       /* in this walk */
+    _Atomic uint64_t told[SESSION_STAYS]; /* `stayed` of the last walk */
     _Atomic uint64_t moved;
     atomic_bool is_over;
 };
@@ -92,6 +95,12 @@ static bool sessions_export_move(struct sessions_export_slot *slot,
 
 /* ---- worker's loop ---- */
 
+static void sessions_export_tell(struct sessions_export_part *part)
+{
+    for (unsigned i = 0; i < SESSION_STAYS; i++)
+        atomic_store_explicit(&part->told[i], part->stayed[i], memory_order_relaxed);
+}
+
 static void sessions_export_settle(struct sessions_export_slot *slot)
 {
     struct sessions_export_part *part = slot->part;
@@ -107,6 +116,8 @@ static void sessions_export_settle(struct sessions_export_slot *slot)
             s->kept = slot->answer;
         part->stayed[slot->answer]++; /* the next walk counts it again */
         part->some_may_go |= !session_stay_is_lasting(slot->answer);
+        if (atomic_load(&part->is_over))
+            sessions_export_tell(part);
         worker_take_back(part->worker, s);
     }
     part->n_sent--;
@@ -241,6 +252,7 @@ static bool sessions_export_visit(struct sessions_export_part *part)
 static void sessions_export_end(struct sessions_export_part *part)
 {
     session_set_end(&part->walk);
+    sessions_export_tell(part);
     atomic_store(&part->is_over, true);
 }
 
@@ -254,6 +266,7 @@ static bool sessions_export_next_walk(struct sessions_export_part *part)
                     clock_now_ns() - part->moved_at_ns > SESSIONS_EXPORT_PATIENCE_NS))
         return false;
     part->pass += !is_last;
+    sessions_export_tell(part);
     sessions_export_walk(part);
     return true;
 }
@@ -367,13 +380,14 @@ void sessions_export_stop(struct sessions_export *ex)
     sessions_export_close(ex, SESSIONS_EXPORT_STOPPED);
 }
 
-void sessions_export_counts(const struct sessions_export *ex, struct sessions_export_counts *out)
+void sessions_export_figures(const struct sessions_export *ex, struct handoff_figures *out)
 {
-    *out = (struct sessions_export_counts){.moved = 0};
+    memset(out, 0, sizeof(*out)); /* all bytes are sent */
+    out->under_way = !sessions_export_is_over(ex);
     for (unsigned i = 0; i < ex->n_parts; i++) {
         out->moved += atomic_load(&ex->parts[i].moved);
         for (unsigned why = 0; why < SESSION_STAYS; why++)
-            out->stayed[why] += ex->parts[i].stayed[why];
+            out->stayed[why] += atomic_load_explicit(&ex->parts[i].told[why], memory_order_relaxed);
     }
 }
 

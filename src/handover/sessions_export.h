@@ -15,15 +15,9 @@
 #include <stdint.h>
 
 #include "base/must.h"
-#include "service/session_handover.h"
-
+struct handoff_figures;
 struct server;
 struct sessions_export;
-
-struct sessions_export_counts {
-    uint64_t moved;
-    uint64_t stayed[SESSION_STAYS]; /* by reason */
-};
 
 /*
  * sessions_export_begin(out, sv, fd, rate):
@@ -58,8 +52,11 @@ bool sessions_export_is_over(const struct sessions_export *ex);
  */
 void sessions_export_stop(struct sessions_export *ex);
 
-/* sessions_export_counts(ex, out): what became of the sessions; complete when it is over. */
-void sessions_export_counts(const struct sessions_export *ex, struct sessions_export_counts *out);
+/*
+ * sessions_export_figures(ex, out):
+ * What became of the sessions, as of the last walk of each worker; complete when it is over.
+ */
+void sessions_export_figures(const struct sessions_export *ex, struct handoff_figures *out);
 
 /*
  * sessions_export_destroy(ex):

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "engine/loop.h"
 #include "engine/loop_group.h"
+#include "handover/handoff_figures.h"
 #include "handover/session_message.h"
 #include "handover/session_record.h"
 #include "handover/sessions_place.h"
@@ -31,6 +32,8 @@ struct sessions_import {
     int fd;
     bool is_over; /* no more messages are read */
     atomic_uint unanswered;
+    _Atomic uint64_t taken;
+    struct handoff_figures told; /* by the other process */
     uint8_t buffer[SESSION_MESSAGE_INLINE_BYTES];
 };
 
@@ -95,6 +98,16 @@ static int sessions_import_commit(void *cookie)
     return rc == -EPIPE || rc == -ECONNRESET ? 0 : rc;
 }
 
+/* Why a session is refused that could not be built. */
+static enum session_stay sessions_import_why(int rc)
+{
+    switch (rc) {
+    case -EINVAL: return SESSION_STAYS_RECORD;
+    case -ESTALE: return SESSION_STAYS_CHANGED;
+    default: return SESSION_STAYS_SCARCE;
+    }
+}
+
 static void sessions_import_run_take(struct task *t)
 {
     struct sessions_import_item *item = CONTAINER_OF(t, struct sessions_import_item, task);
@@ -105,7 +118,9 @@ static void sessions_import_run_take(struct task *t)
     int rc = worker_take(loop_cookie(loop_current()), item->session, &take);
 
     if (rc < 0)
-        sessions_import_refuse(item->import, item->number, SESSION_STAYS_SCARCE);
+        sessions_import_refuse(item->import, item->number, sessions_import_why(rc));
+    else
+        atomic_fetch_add(&item->import->taken, 1);
     sessions_import_free(item);
 }
 
@@ -250,6 +265,14 @@ static void sessions_import_session(struct sessions_import *im, const struct ses
         sessions_import_read(item, body->n);
 }
 
+/* ${n} bytes at ${data} are the figures of the other process; unless it counts other reasons. */
+static void sessions_import_told(struct sessions_import *im, const uint8_t *data, size_t n)
+{
+    if (n == sizeof(im->told))
+        memcpy(im->told.stayed, data + offsetof(struct handoff_figures, stayed),
+               sizeof(im->told.stayed));
+}
+
 static void sessions_import_act(struct sessions_import *im, int rc, const struct session_message *m,
                                 struct session_message_body *body)
 {
@@ -265,6 +288,8 @@ static void sessions_import_act(struct sessions_import *im, int rc, const struct
     }
     if (m->type == SESSION_MESSAGE_OVER)
         im->is_over = true;
+    if (m->type == SESSION_MESSAGE_OVER || m->type == SESSION_MESSAGE_FIGURES)
+        sessions_import_told(im, body->data, body->n);
     session_message_drop(body, im->buffer);
 }
 
@@ -319,6 +344,13 @@ int sessions_import_begin(struct sessions_import **out, struct server *sv, int f
 int sessions_import_fd(const struct sessions_import *im)
 {
     return im->fd;
+}
+
+void sessions_import_figures(const struct sessions_import *im, struct handoff_figures *out)
+{
+    *out = im->told;
+    out->moved = atomic_load(&im->taken);
+    out->under_way = true;
 }
 
 void sessions_import_stop(struct sessions_import *im)

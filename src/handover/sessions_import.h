@@ -14,6 +14,7 @@
 
 #include "base/must.h"
 
+struct handoff_figures;
 struct server;
 struct sessions_import;
 
@@ -37,6 +38,14 @@ int sessions_import_begin(struct sessions_import **out, struct server *sv, int f
  */
 int sessions_import_fd(const struct sessions_import *im);
 bool sessions_import_step(struct sessions_import *im) NODISCARD;
+
+/*
+ * sessions_import_figures(im, out):
+ * The sessions that were taken, and those that stay, as the other process told last.
+ *
+ * Thread: main
+ */
+void sessions_import_figures(const struct sessions_import *im, struct handoff_figures *out);
 
 /* sessions_import_stop(im): take no more sessions than those that were read. Thread: main */
 void sessions_import_stop(struct sessions_import *im);

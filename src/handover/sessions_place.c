@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "handlers/pipeline_template.h"
 #include "limits/admission.h"
 #include "listen/listener.h"
 #include "listen/listeners.h"
@@ -19,7 +20,8 @@ static bool sessions_place_fits(const struct service *service, const struct sess
 {
     bool has_servers = service->ops->route;
 
-    return has_servers == session_state_has_server(st) && !service->pipeline && !service->tls;
+    return has_servers == session_state_has_server(st) && !service->tls &&
+           pipeline_template_fits(service->pipeline, st->handlers, st->n_handlers);
 }
 
 static struct upstream_server *sessions_place_find(const struct upstream *up, const char *name)

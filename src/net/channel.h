@@ -329,9 +329,13 @@ void channel_rejoin(struct channel *ch);
  * Close the descriptor by the end of the turn, and send nothing: another process has the
  * connection. HANDLER_CLOSED follows.
  *
+ * channel_has_vanished(ch):
+ * Is that so? Then its end is not the end of the connection.
+ *
  * Thread: loop
  */
 void channel_vanish(struct channel *ch);
+bool channel_has_vanished(const struct channel *ch);
 
 /*
  * channel_abort(ch, error):

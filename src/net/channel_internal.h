@@ -16,6 +16,7 @@ enum channel_flag {
     CHANNEL_METERED = 1 << 5,     /* the tail limits reads */
     CHANNEL_WRITE_PACED = 1 << 6, /* see channel_pace_writing() */
     CHANNEL_INPUT_CUT = 1 << 7,
+    CHANNEL_VANISHED = 1 << 8, /* see channel_vanish() */
 };
 
 /* channel_enter(ch, phase): change the phase of ${ch}, to a later one. Thread: loop */

@@ -90,5 +90,11 @@ void channel_rejoin(struct channel *ch)
 
 void channel_vanish(struct channel *ch)
 {
+    ch->flags |= CHANNEL_VANISHED;
     channel_retire(ch, CHANNEL_CLOSED, 0);
+}
+
+bool channel_has_vanished(const struct channel *ch)
+{
+    return ch->flags & CHANNEL_VANISHED;
 }

@@ -31,6 +31,16 @@ enum handler_end {
     HANDLER_CLOSED,
 };
 
+#define HANDLER_STATE_VALUES 6
+
+/* What a handler knows of its channel, for another process. */
+struct handler_state {
+    const char *name; /* of its operations */
+    int64_t values[HANDLER_STATE_VALUES];
+    const uint8_t *bytes; /* part of the input */
+    size_t n;
+};
+
 /* Called on the channel's loop. */
 struct handler_ops {
     const char *name;
@@ -77,6 +87,16 @@ struct handler_ops {
      */
     void (*leave_loop)(struct handler *h);
     void (*join_loop)(struct handler *h);
+    /*
+     * Fill in values and bytes of ${st}, which are zero. NULL: the channel cannot go to another
+     * process. Errors: 0; -EBUSY (not now)
+     */
+    int (*save)(const struct handler *h, struct handler_state *st);
+    /*
+     * Behind active(), in another process: continue ${st}, which is not trusted. Errors: 0;
+     * -EINVAL (impossible); -ESTALE (of other settings); -ENOMEM
+     */
+    int (*restore)(struct handler *h, const struct handler_state *st);
 };
 
 struct handler {
@@ -109,5 +129,12 @@ void handler_writable(struct handler *h);
  */
 int handler_write(struct handler *h, const void *data, size_t len) NODISCARD;
 void handler_shutdown_write(struct handler *h);
+
+/*
+ * handler_save_nothing(h, st) / handler_restore_nothing(h, st):
+ * Operations of a handler that keeps nothing / -EINVAL: ${st} has something.
+ */
+int handler_save_nothing(const struct handler *h, struct handler_state *st);
+int handler_restore_nothing(struct handler *h, const struct handler_state *st);
 
 #endif

@@ -1,5 +1,8 @@
 #include "net/pipeline.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include "net/channel_internal.h"
 
 void pipeline_init(struct pipeline *p, struct channel *ch, struct handler *tail,
@@ -83,4 +86,36 @@ void pipeline_join_loop(struct pipeline *p)
     for (struct handler *h = p->head; h; h = h->next)
         if (h->ops->join_loop)
             h->ops->join_loop(h);
+}
+
+int pipeline_save(const struct pipeline *p, struct handler_state *out, unsigned max)
+{
+    unsigned n = 0;
+
+    for (const struct handler *h = p->head; h != p->tail; h = h->next) {
+        int rc;
+
+        if (!h->ops->save || n == max)
+            return -ENOTSUP;
+        out[n] = (struct handler_state){.name = h->ops->name};
+        rc = h->ops->save(h, &out[n++]);
+        if (rc < 0)
+            return rc;
+    }
+    return (int)n;
+}
+
+int pipeline_restore(struct pipeline *p, const struct handler_state *states, unsigned n)
+{
+    unsigned i = 0;
+
+    for (struct handler *h = p->head; h != p->tail; h = h->next) {
+        int rc = -ESTALE;
+
+        if (i < n && h->ops->restore && strcmp(h->ops->name, states[i].name) == 0)
+            rc = h->ops->restore(h, &states[i++]);
+        if (rc < 0)
+            return rc;
+    }
+    return i == n ? 0 : -ESTALE;
 }

@@ -66,4 +66,16 @@ bool pipeline_may_move(const struct pipeline *p);
 void pipeline_leave_loop(struct pipeline *p);
 void pipeline_join_loop(struct pipeline *p);
 
+/*
+ * pipeline_save(p, out, max) / pipeline_restore(p, states, n):
+ * Save the handlers before the tail to ${out}, and return their number / restore those of another
+ * process, which has ${n}, in the same order.
+ *
+ * Thread: loop
+ * Errors: -ENOTSUP (a handler cannot be saved, or more than ${max}); as handler_ops.save() /
+ *         0; -ESTALE (other handlers); as handler_ops.restore()
+ */
+int pipeline_save(const struct pipeline *p, struct handler_state *out, unsigned max);
+int pipeline_restore(struct pipeline *p, const struct handler_state *states, unsigned n) NODISCARD;
+
 #endif

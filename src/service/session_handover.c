@@ -13,7 +13,7 @@
 #include "stats/counters.h"
 
 static const char *const session_stay_words[SESSION_STAYS] = {
-    "none",    "tls", "connecting", "closing", "busy",   "handler", "mirror",
+    "none",    "tls", "connecting", "closing", "busy",   "fault", "mirror",
     "leaving", "log", "name",       "changed", "scarce", "record"};
 
 const char *session_stay_word(enum session_stay stay)
@@ -38,12 +38,20 @@ static bool session_has_told(const struct session *s)
            (s->hello || session_header_proxy(s) || (tls && tls->authority.n > 0));
 }
 
-static bool session_has_handlers(const struct session *s)
+/* Why the handlers of ${s} keep it. */
+static enum session_stay session_stays_by_handlers(const struct session *s)
 {
-    session_for_each_leg (leg, s)
-        if (leg->pipeline.head != leg->pipeline.tail)
-            return true;
-    return false;
+    struct handler_state states[PIPELINE_CONF_HANDLERS];
+    const struct channel *server = s->legs[1];
+    int n = pipeline_save(&s->legs[0]->pipeline, states, ARRAY_LEN(states));
+
+    if (pipeline_template_injects_faults(s->pipeline))
+        return SESSION_STAYS_FAULT;
+    if (n == -ENOTSUP)
+        return SESSION_STAYS_MIRROR;
+    if (n < 0 || (server && server->pipeline.head != server->pipeline.tail))
+        return SESSION_STAYS_BUSY;
+    return pipeline_may_move(&s->legs[0]->pipeline) ? SESSION_STAYS_NOT : SESSION_STAYS_BUSY;
 }
 
 /* What keeps a session on its loop also keeps it in its process. */
@@ -51,12 +59,13 @@ static const enum session_stay session_stays_by_obstacle[SESSION_OBSTACLES] = {
     [SESSION_OBSTACLE_NONE] = SESSION_STAYS_NOT,
     [SESSION_OBSTACLE_PREFACE] = SESSION_STAYS_CONNECTING,
     [SESSION_OBSTACLE_CONNECTING] = SESSION_STAYS_CONNECTING,
-    [SESSION_OBSTACLE_BUSY] = SESSION_STAYS_CLOSING, /* without handlers: a channel ends */
+    [SESSION_OBSTACLE_BUSY] = SESSION_STAYS_CLOSING, /* handlers aside, a channel ends */
     [SESSION_OBSTACLE_CLOSING] = SESSION_STAYS_CLOSING};
 
 enum session_stay session_stays(const struct session *s)
 {
     enum session_obstacle obstacle = session_obstacle(s);
+    enum session_stay stay;
 
     if (s->tls || (s->service->ops->has_tls && s->service->ops->has_tls(s)))
         return SESSION_STAYS_TLS;
@@ -66,11 +75,8 @@ enum session_stay session_stays(const struct session *s)
         return SESSION_STAYS_LEAVING;
     if (session_has_told(s))
         return SESSION_STAYS_LOG;
-    if (s->pipeline)
-        return SESSION_STAYS_HANDLER;
-    if (session_has_handlers(s))
-        return s->service->mirror ? SESSION_STAYS_MIRROR : SESSION_STAYS_BUSY;
-    return session_stays_by_obstacle[obstacle];
+    stay = session_stays_by_handlers(s);
+    return stay != SESSION_STAYS_NOT ? stay : session_stays_by_obstacle[obstacle];
 }
 
 int session_leave_process(struct session *s)
@@ -113,6 +119,8 @@ static void session_save_leg(const struct session *s, unsigned i, struct session
 
 void session_save(struct session *s, struct session_state *st)
 {
+    int n;
+
     *st = (struct session_state){.listener = s->service->listener,
                                  .upstream = "",
                                  .server = "",
@@ -133,6 +141,9 @@ void session_save(struct session *s, struct session_state *st)
     session_access_log_save(s, st->numbers);
     for (unsigned i = 0; i < SESSION_LEGS; i++)
         session_save_leg(s, i, &st->legs[i]);
+    n = pipeline_save(&s->legs[0]->pipeline, st->handlers, ARRAY_LEN(st->handlers));
+    MUST(n >= 0); /* see session_stays() */
+    st->n_handlers = (uint8_t)n;
     s->service->ops->save(s, st);
 }
 
@@ -261,6 +272,8 @@ int session_restore_open(struct session *s, struct session_owner *owner,
     rc = service->throttle ? service->ops->limit(s, st) : 0;
     for (unsigned i = 0; rc == 0 && i < SESSION_LEGS; i++)
         rc = session_restore_leg(s, i, &st->legs[i]);
+    if (rc == 0 && s->legs[0])
+        rc = pipeline_restore(&s->legs[0]->pipeline, st->handlers, st->n_handlers);
     session_restore_instants(s, st); /* opening has set some */
     return rc;
 }

@@ -26,8 +26,8 @@ enum session_stay {
     SESSION_STAYS_TLS,        /* with the client or the server, ended or begun here */
     SESSION_STAYS_CONNECTING, /* no server is linked, or the preface is not complete */
     SESSION_STAYS_CLOSING,
-    SESSION_STAYS_BUSY,    /* a handler holds bytes, or a spare connection is on trial */
-    SESSION_STAYS_HANDLER, /* the listener has handlers */
+    SESSION_STAYS_BUSY,  /* a handler holds bytes, or a spare connection is on trial */
+    SESSION_STAYS_FAULT, /* its listener injects faults */
     SESSION_STAYS_MIRROR,
     SESSION_STAYS_LEAVING, /* its end is set: its listener was removed, or it is shed */
     SESSION_STAYS_LOG,     /* its access log needs what a ClientHello or PROXY header has told */
@@ -103,7 +103,7 @@ void session_unrestore(struct session *s);
  *
  * Thread: loop of ${owner}, which can watch ${fds}
  * Owns:   ${s} owns ${fds}
- * Errors: 0; -ENOMEM
+ * Errors: 0; -ENOMEM; as pipeline_restore()
  */
 int session_restore_open(struct session *s, struct session_owner *owner,
                          const struct session_state *st, const int *fds) NODISCARD;

@@ -9,7 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "handlers/pipeline_conf.h"
 #include "net/address.h"
+#include "net/handler.h"
 #include "service/session_facts.h"
 #include "stats/session_id.h"
 
@@ -48,6 +50,8 @@ struct session_state {
     uint8_t has_open_line;
     uint8_t awaits_client; /* the client's first bytes for the server are still to be noticed */
     uint8_t awaits_server; /* the same of the server's */
+    uint8_t n_handlers;    /* of the client's connection, in their order */
+    struct handler_state handlers[PIPELINE_CONF_HANDLERS];
     struct session_state_leg legs[SESSION_FACTS_LEGS];
 };
 

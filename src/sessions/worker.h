@@ -123,7 +123,7 @@ void worker_gave(struct worker *w, struct session *s);
  *
  * Thread: loop of ${w}
  * Owns:   ${w} owns ${s}, and ${fds} of ${take}
- * Errors: 0; -ENOMEM (no commit()); -EAGAIN, -EPIPE or other of commit()
+ * Errors: 0; as session_restore_open() (no commit()); -EAGAIN, -EPIPE or other of commit()
  */
 struct worker_take {
     const struct session_state *state;

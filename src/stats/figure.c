@@ -60,6 +60,7 @@ const struct figure_words *figure_words(enum figure_subject subject)
         [FIGURE_MEMORY] = {.log = "memory", .metric = "memory"},
         [FIGURE_OVERLOAD] = {.log = "overload", .metric = "overload"},
         [FIGURE_REBALANCE] = {.log = "rebalance", .metric = "rebalance"},
+        [FIGURE_HANDOFF] = {.log = "handoff", .metric = "handoff"},
         [FIGURE_LISTENER] = {.log = "listen", .metric = "listener", .label = "listener"},
         [FIGURE_LIMITS] = {.log = "limits", .metric = "limits", .label = "limits"},
         [FIGURE_UPSTREAM] = {.log = "upstream", .metric = "upstream", .label = "upstream"},

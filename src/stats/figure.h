@@ -33,6 +33,7 @@ enum figure_subject {
     FIGURE_MEMORY,
     FIGURE_OVERLOAD,
     FIGURE_REBALANCE,
+    FIGURE_HANDOFF,
     FIGURE_LISTENER,
     FIGURE_LIMITS, /* a [limits NAME] */
     FIGURE_UPSTREAM,

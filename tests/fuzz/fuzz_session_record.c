@@ -34,6 +34,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         is_within(record, size, st.server, strlen(st.server) + 1);
         for (unsigned i = 0; i < ARRAY_LEN(st.legs); i++)
             is_within(record, size, st.legs[i].unsent, st.legs[i].n_unsent);
+        for (unsigned i = 0; i < st.n_handlers; i++) {
+            is_within(record, size, st.handlers[i].name, strlen(st.handlers[i].name) + 1);
+            is_within(record, size, st.handlers[i].bytes, st.handlers[i].n);
+        }
         MUST(session_record_encode(&again, &n, &st) == 0);
         MUST(n == size && memcmp(again, record, n) == 0);
         free(again);

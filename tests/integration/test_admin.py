@@ -32,7 +32,7 @@ def status_is_told(t, kind):
         check_equal(status["config_path"], str(daemon.config_path), "config_path")
         check_equal(status["reload"], {"state": "idle", "count": 0, "failed": 0,
                                        "reverted": 0, "confirm_in_s": None}, "reload")
-        check_equal(status["upgrade"], {"old_processes": 0}, "upgrade")
+        check_equal(status["upgrade"], {"old_processes": 0, "handoff": {"under_way": False, "moved": 0, "stayed": {}}}, "upgrade")
         check(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", status["started_at"]), "started_at")
         dump = t.reactord("--dump-config", "-c", str(daemon.config_path)).out
         check_equal(place.get("/v1/config").body.decode(), dump, "/v1/config")

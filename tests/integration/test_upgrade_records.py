@@ -31,14 +31,18 @@ def leg(unsent=b"", read_ended=0):
     return counts + bytes((read_ended, 0, 0, 0)) + struct.pack("=Q", len(unsent)) + unsent
 
 
-def record(listener="echo", upstream="", server="", version=1, unsent=b""):
+def handler(name, values=(), part=b""):
+    return text(name) + struct.pack("=6q", *values, *[0] * (6 - len(values))) + struct.pack("=Q", len(part)) + part
+
+
+def record(listener="echo", upstream="", server="", version=2, unsent=b"", handlers=()):
     """A session as handover/session_record writes it."""
     now = time.monotonic_ns()
     body = text(listener) + text(upstream) + text(server) + address(7) + struct.pack("=IQ", 0, 0)
     body += struct.pack("=QQ", 1, 2) + bytes(64)                      # id, numbers
     body += struct.pack("=5q", now, now, (1 << 63) - 1, now, now)     # instants
-    body += bytes(16) + struct.pack("=5I", 0, *[(1 << 32) - 1] * 3, 0) + bytes(4)
-    body += leg(unsent) + leg()
+    body += bytes(16) + struct.pack("=5I", 0, *[(1 << 32) - 1] * 3, 0) + bytes(4) + bytes([len(handlers)])
+    body += leg(unsent) + leg() + b"".join(handlers)
     return b"RSES" + struct.pack("=IQ", version, 16 + len(body)) + body
 
 
@@ -141,7 +145,8 @@ def bad_records_are_refused(t):
                 ("a record cut short", good[:-1], own, RECORD),
                 ("a cut head", good[:9], own, RECORD),
                 ("a byte too many", good + b"x", own, RECORD),
-                ("another version", record(version=2), own, RECORD),
+                ("another version", record(version=3), own, RECORD),
+                ("an older version", record(version=1), own, RECORD),
                 ("no record", b"x" * len(good), own, RECORD),
                 ("no descriptor", good, [], RECORD),
                 ("a descriptor too many", good, own * 2, RECORD),
@@ -151,6 +156,8 @@ def bad_records_are_refused(t):
                 ("datagrams", good, [datagrams.fileno()], RECORD),
                 ("an empty file", b"", [*own, os.memfd_create("empty")], RECORD),
                 ("an unknown listener", record(listener="other"), own, NAME),
+                ("a handler that is none here", record(handlers=[handler("log")]), own, CHANGED),
+                ("nine handlers", record(handlers=[handler("log")] * 9), own, RECORD),
                 ("a server, of an echo", record(upstream="u", server="s"), own * 2, CHANGED)):
             kind, got = old.give(data, fds)
             check_equal(kind, REFUSED, f"the answer to {what}")
@@ -160,6 +167,32 @@ def bad_records_are_refused(t):
         check_equal(old.give(good, own), (TAKEN, 0), "the answer to a good one, after all")
         os.close(reader)
         os.close(writer)
+
+
+@test()
+def handlers_of_a_record(t):
+    """the handlers of a record must be those of the listener, and what they know must be possible"""
+    options = "pipeline = log, idle\nidle_read = 1h\nidle_action = close\n"
+    now, soon = time.monotonic_ns(), time.monotonic_ns() + 3600 * 10 ** 9
+    with contextlib.ExitStack() as stack:
+        old = stack.enter_context(Old(t, ECHO.format(t.address()) + options))
+        old.wanted()
+        client, ours = stack.enter_context(connection(t))
+        for what, handlers, why in (
+                ("none", [], CHANGED),
+                ("one too few", [handler("log")], CHANGED),
+                ("the wrong order", [handler("idle"), handler("log")], CHANGED),
+                ("one too many", [handler("log"), handler("idle"), handler("log")], CHANGED),
+                ("an instant that was not yet", [handler("log"), handler("idle", [soon, now])], RECORD),
+                ("an impossible instant", [handler("log"), handler("idle", [now, now, 0, 0, -1])], RECORD),
+                ("bytes that no handler holds", [handler("log"), handler("idle", [now, now], b"x")], RECORD)):
+            check_equal(old.give(record(handlers=handlers), [ours.fileno()]), (REFUSED, why), what)
+        client.sendall(b"still")
+        check_equal(net.read_exactly(ours, 5), b"still", "what the old process reads")
+        good = record(handlers=[handler("log"), handler("idle", [now, now])])
+        check_equal(old.give(good, [ours.fileno()]), (TAKEN, 0), "the answer to a good one")
+        ours.close()
+        net.exchange(client, b"hello")
 
 
 @test()

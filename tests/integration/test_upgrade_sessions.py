@@ -8,7 +8,7 @@ import signal
 import socket
 
 from support import net
-from support.admin import post, request, section
+from support.admin import get, post, request, section
 from support.case import check, check_equal, test
 from support.chain import Chain, echo
 from support.daemon import alive
@@ -139,6 +139,71 @@ def a_removed_server(t):
         check_equal(handed_over(chain, old), (0, {"name": 1}), "what was handed over")
         client.sendall(b"still")
         check_equal(net.read_exactly(server, 5), b"still", "what the server got")
+
+
+FRAMED = "pipeline = log, frame, idle, executor\nframe_length_width = 2\nidle_all = 1m\n"
+
+
+@test(timeout=60)
+def handlers_go_along(t):
+    """a session with handlers goes along, in the middle of a frame, too; the admin is told how many did"""
+    address, admin = t.address(), t.path("admin.sock")
+    config = f"{TAKES}[admin]\naddress = {admin}\n{echo(address)}{FRAMED}"
+    with contextlib.ExitStack() as stack:
+        chain = stack.enter_context(Chain(t, config))
+        socks = [stack.enter_context(net.connect(address)) for _ in range(8)]
+        for number, sock in enumerate(socks):
+            net.exchange(sock, b"\0\5first")
+            sock.sendall(b"\0\5again"[:number % 8])
+        old = chain.upgrade()
+        check_equal(handed_over(chain, old), (8, {}), "what was handed over")
+        chain.wait_gone(old)
+        for number, sock in enumerate(socks):
+            sock.sendall(b"\0\5again"[number % 8:])
+            check_equal(net.read_exactly(sock, 7), b"\0\5again", "the frame")
+        handoff = get(admin, "/v1/status").json["upgrade"]["handoff"]
+        check_equal(handoff, {"under_way": False, "moved": 8, "stayed": {}}, "the status")
+        check("hand-off       8 sessions moved\n" in t.reactorctl("-s", admin, "status").out, "in reactorctl")
+        check(b"\nreactord_handoff_moved_total 8\n" in get(admin, "/metrics").body, "in the metrics")
+        check_equal(chain.statistics("frame echo")["cut_off"], 0, "frames that were cut off")
+        socks[0].sendall(b"\0\5cut")
+        socks[0].close()
+        chain.eventually(lambda: chain.statistics("frame echo")["cut_off"] == 1, "the new one cuts off")
+        chain.stop()
+
+
+@test(timeout=60)
+def handlers_that_stay(t):
+    """faults, mirrors, a busy executor and frames that are cut otherwise now stay, and are told by reason"""
+    back, admin = t.address(), t.path("admin.sock")
+    ways = {"fault": "fault_delay = 1ms\n", "mirror": "mirror = back\n", "changed": FRAMED,
+            "busy": "pipeline = frame, executor\nframe_length_width = 2\nexecutor_delay = 1s\n"}
+    places = {way: t.address() for way in ways}
+
+    def config(framed):
+        return f"{TAKES}allow_faults = yes\n[admin]\naddress = {admin}\n[upstream back]\nserver.only = {back}\n" + "".join(
+            f"[listen {way}]\naddress = {places[way]}\nservice = echo\n{framed if way == 'changed' else options}"
+            for way, options in ways.items())
+
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(net.listen(back))
+        chain = stack.enter_context(Chain(t, config(FRAMED)))
+        socks = {way: stack.enter_context(net.connect(place)) for way, place in places.items()}
+        mirror = stack.enter_context(net.accept(listener))
+        for way, sock in socks.items():
+            sock.sendall(b"\0\5first" * (12 if way == "busy" else 1))  # each takes a second
+            if way != "busy":
+                check_equal(net.read_exactly(sock, 7), b"\0\5first", way)
+        check_equal(net.read_exactly(mirror, 7), b"\0\5first", "the copy")
+        chain.rewrite(config(FRAMED + "frame_max_length = 1k\n"))
+        old = chain.upgrade()
+        chain.eventually(lambda: get(admin, "/v1/status").json["upgrade"]["handoff"]["stayed"].get("fault"),
+                         "the new process is told while it goes on")
+        check_equal(handed_over(chain, old), (0, dict.fromkeys(ways, 1)), "what was handed over")
+        chain.eventually(lambda: get(admin, "/v1/status").json["upgrade"]["handoff"]
+                         == {"under_way": False, "moved": 0, "stayed": dict.fromkeys(ways, 1)}, "the status")
+        os.kill(old, signal.SIGRTMIN)
+        chain.wait_line("stats handoff under_way=no moved=0 .*stayed_busy=1 stayed_fault=1", old)
 
 
 def sessions_at_a_slow_pace(t, stack, n):

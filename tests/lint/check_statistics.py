@@ -39,6 +39,7 @@ KINDS = {
     "overload": "overload",
     "overload_state": "overload",
     "rebalance": "rebalance",
+    "handoff_figures": "handoff",
     "access_logs": "access_log",
     "server_figures": "process",
     "server_figures_left_out": "process",

@@ -15,16 +15,20 @@ static const uint8_t unsent[] = "bytes that the client has not taken";
 /* A proxied session whose server has ended its stream, with bytes for the client. */
 static struct session_state a_state(void)
 {
-    struct session_state st = {.listener = "front",
-                               .upstream = "back",
-                               .server = "one@127.0.0.1:80",
-                               .id = {1, 2},
-                               .numbers = {7, 8},
-                               .began_at_ns = 10,
-                               .expires_at_ns = CLOCK_NEVER,
-                               .counted_in = 3,
-                               .reason = SESSION_UPSTREAM_FIN,
-                               .has_open_line = 1};
+    struct session_state st = {
+        .listener = "front",
+        .upstream = "back",
+        .server = "one@127.0.0.1:80",
+        .id = {1, 2},
+        .numbers = {7, 8},
+        .began_at_ns = 10,
+        .expires_at_ns = CLOCK_NEVER,
+        .counted_in = 3,
+        .reason = SESSION_UPSTREAM_FIN,
+        .has_open_line = 1,
+        .n_handlers = 2,
+        .handlers = {{.name = "frame", .values = {-1, 5}, .bytes = unsent, .n = sizeof(unsent)},
+                     {.name = "log"}}};
 
     sockets_loopback(&st.client, 1234);
     st.legs[0] = (struct session_state_leg){.bytes_in = 5,
@@ -76,6 +80,12 @@ TEST(record, a_session_is_read_as_it_was_written)
     ck_assert_uint_eq(out.legs[0].n_unsent, sizeof(unsent));
     ck_assert_mem_eq(out.legs[0].unsent, unsent, sizeof(unsent));
     ck_assert_uint_eq(out.legs[1].n_unsent, 0);
+    ck_assert_uint_eq(out.n_handlers, 2);
+    ck_assert_str_eq(out.handlers[0].name, "frame");
+    ck_assert(out.handlers[0].values[0] == -1 && out.handlers[0].values[1] == 5);
+    ck_assert_uint_eq(out.handlers[0].n, sizeof(unsent));
+    ck_assert_mem_eq(out.handlers[0].bytes, unsent, sizeof(unsent));
+    ck_assert_str_eq(out.handlers[1].name, "log");
     free(record);
 }
 
@@ -154,6 +164,25 @@ TEST(record, impossible_sessions_are_refused)
     st = a_state();
     st.legs[0].unwritable = 2;
     ck_assert_int_eq(decoded(&st), -EINVAL);
+}
+
+TEST(record, too_many_handlers_are_refused)
+{
+    struct session_state st = a_state(), out;
+    size_t n, at = 0;
+    uint8_t *record, *less;
+
+    st.n_handlers = 0;
+    less = encoded(&st, &n);
+    st.n_handlers = 1;
+    record = encoded(&st, &n);
+    for (at = 16; record[at] == less[at]; at++) /* `bytes` aside, they differ in n_handlers first */
+        continue;
+    ck_assert_uint_eq(record[at], 1);
+    record[at] = PIPELINE_CONF_HANDLERS + 1;
+    ck_assert_int_eq(session_record_decode(&out, record, n), -EINVAL);
+    free(record);
+    free(less);
 }
 
 TEST(record, impossible_ends_are_refused)
