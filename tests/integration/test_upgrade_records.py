@@ -35,12 +35,13 @@ def handler(name, values=(), part=b""):
     return text(name) + struct.pack("=6q", *values, *[0] * (6 - len(values))) + struct.pack("=Q", len(part)) + part
 
 
-def record(listener="echo", upstream="", server="", version=2, unsent=b"", handlers=()):
+def record(listener="echo", upstream="", server="", version=2, unsent=b"", handlers=(),
+           expires_ns=(1 << 63) - 1):
     """A session as handover/session_record writes it."""
     now = time.monotonic_ns()
     body = text(listener) + text(upstream) + text(server) + address(7) + struct.pack("=IQ", 0, 0)
     body += struct.pack("=QQ", 1, 2) + bytes(64)                      # id, numbers
-    body += struct.pack("=5q", now, now, (1 << 63) - 1, now, now)     # instants
+    body += struct.pack("=5q", now, now, expires_ns, now, now)     # instants
     body += bytes(16) + struct.pack("=5I", 0, *[(1 << 32) - 1] * 3, 0) + bytes(4) + bytes([len(handlers)])
     body += leg(unsent) + leg() + b"".join(handlers)
     return b"RSES" + struct.pack("=IQ", version, 16 + len(body)) + body

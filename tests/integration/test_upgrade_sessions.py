@@ -206,6 +206,35 @@ def handlers_that_stay(t):
         chain.wait_line("stats handoff under_way=no moved=0 .*stayed_busy=1 stayed_fault=1", old)
 
 
+@test(timeout=60)
+def other_threads(t):
+    """sessions go along from workers that accept to one worker behind a boss, and back to more workers than there were"""
+    address, admin = t.address(), t.path("admin.sock")
+    front, back = t.address(), t.address()
+
+    def config(boss, workers):
+        return f"{TAKES}[admin]\naddress = {admin}\n[boss]\nthreads = {boss}\n[worker]\nthreads = {workers}\n" \
+            + echo(address) + proxy(front, back)
+
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(net.listen(back))
+        chain = stack.enter_context(Chain(t, config(0, 2)))
+        echoes = [stack.enter_context(net.connect(address)) for _ in range(8)]
+        pairs = [stack.enter_context(net.proxied(front, listener)) for _ in range(8)]
+        for boss, workers in ((1, 1), (0, 3)):
+            for sock in echoes:
+                net.exchange(sock, b"before")
+            chain.rewrite(config(boss, workers))
+            old = chain.upgrade()
+            check_equal(handed_over(chain, old), (16, {}), f"handed over to {workers} workers")
+            chain.wait_gone(old)
+            loops = {session["loop"] for session in get(admin, "/v1/sessions").json["sessions"]}
+            check_equal(len(loops), workers, f"workers with sessions: {loops}")
+            for sock in echoes:
+                net.exchange(sock, b"after")
+            check_equal(sum(is_served(pair) for pair in pairs), 8, "proxied sessions that are served")
+
+
 def sessions_at_a_slow_pace(t, stack, n):
     front, back = t.address(), t.address()
     chain = stack.enter_context(Chain(t, TAKES + "handoff_rate = 40\n[worker]\nthreads = 2\n" + proxy(front, back)))
