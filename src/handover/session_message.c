@@ -156,6 +156,21 @@ void session_message_drop(struct session_message_body *body, const uint8_t *buff
         free((void *)body->data);
 }
 
+/*
+ * If the other process ends with messages unread, the kernel tells ECONNRESET once, before the
+ * messages that it had sent.
+ */
+static ssize_t session_message_receive_one(int fd, struct msghdr *message)
+{
+    unsigned resets = 0;
+    ssize_t n;
+
+    do
+        n = recvmsg(fd, message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    while (n < 0 && (errno == EINTR || (errno == ECONNRESET && resets++ == 0)));
+    return n < 0 ? -errno : n;
+}
+
 int session_message_receive(int fd, struct session_message *m, struct session_message_body *body,
                             uint8_t *buffer)
 {
@@ -171,11 +186,9 @@ int session_message_receive(int fd, struct session_message *m, struct session_me
 
     *m = (struct session_message){.type = 0};
     *body = (struct session_message_body){.data = buffer};
-    do
-        n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
+    n = session_message_receive_one(fd, &message);
     if (n < 0)
-        return errno == EAGAIN ? -EAGAIN : -EPIPE;
+        return n == -EAGAIN ? -EAGAIN : -EPIPE;
     rc = session_message_take_fds(body, &message);
     if (n == 0)
         rc = -EPIPE; /* an empty message has descriptors, perhaps */

@@ -60,8 +60,8 @@ def nothing_about_a_session_is_forgotten(t):
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(net.listen(back))
         chain = stack.enter_context(Chain(t, config))
-        began = time.monotonic()
         client, server = stack.enter_context(net.proxied(front, listener))
+        began = time.monotonic()
         port = client.getsockname()[1]
         client.sendall(b"before")
         check_equal(net.read_exactly(server, 6), b"before", "what the server got")

@@ -1,4 +1,8 @@
-/* handover/session_message: a receiver can drop all that came with a message. */
+/*
+ * handover/session_message: what was sent is received, and a receiver can drop all that came with a
+ * message.
+ */
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -60,4 +64,20 @@ TEST(message, dropping_a_long_one_frees_what_its_memory_file_held)
     ck_assert_ptr_ne(body.data, buffer);
     session_message_drop(&body, buffer); /* the sanitizer reports what is not freed */
     ck_assert_uint_eq(process_descriptors(), before);
+}
+
+TEST(message, what_a_process_sent_before_its_end_is_received_though_it_left_messages_unread)
+{
+    const struct session_message taken = {.type = SESSION_MESSAGE_TAKEN};
+    struct session_message got;
+    struct session_message_body body;
+
+    ck_assert_int_eq(session_message_send(ends[0], &taken, NULL), 0);
+    ck_assert_int_eq(session_message_send(ends[1], &taken, NULL), 0);
+    ck_assert_int_eq(session_message_send(ends[1], &taken, NULL), 0);
+    close(ends[1]);
+    ends[1] = -1;
+    for (unsigned i = 0; i < 2; i++)
+        ck_assert_int_eq(session_message_receive(ends[0], &got, &body, buffer), 0);
+    ck_assert_int_eq(session_message_receive(ends[0], &got, &body, buffer), -EPIPE);
 }
