@@ -23,10 +23,8 @@
 #include "daemon/signals.h"
 #include "daemon/upgrade.h"
 #include "daemon/watchdog_feeder.h"
-#include "handover/handoff_figures.h"
 #include "handover/server_upgrade.h"
 #include "server/server_figures.h"
-#include "stats/figure_log.h"
 
 /*
  * While draining, extend systemd's stop timeout every TICK_NS: a drain may take longer than
@@ -177,11 +175,8 @@ static void run_stop_now(struct run *run, const struct run_conf *conf)
 
 static void run_log_stats(const struct run_conf *conf)
 {
-    struct handoff_figures handoff;
-
     server_figures_log(conf->server);
-    upgrade_handoff(conf->upgrade, &handoff);
-    handoff_figures_show(&handoff, figure_log());
+    upgrade_log_stats(conf->upgrade);
     access_logs_log_stats(conf->access_logs);
     log_notice("stats end");
 }

@@ -24,8 +24,10 @@
 #include "daemon/session_handoff.h"
 #include "daemon/successor.h"
 #include "daemon/upgrade_gift.h"
+#include "handover/handoff_figures.h"
 #include "handover/server_upgrade.h"
 #include "server/server.h"
+#include "stats/figure_log.h"
 
 enum upgrade_state { UPGRADE_SERVING, UPGRADE_STARTING, UPGRADE_IS_REPLACED };
 
@@ -203,6 +205,14 @@ void upgrade_leave(struct upgrade *u)
 void upgrade_handoff(const struct upgrade *u, struct handoff_figures *out)
 {
     session_handoff_figures(u->sessions, out);
+}
+
+void upgrade_log_stats(const struct upgrade *u)
+{
+    struct handoff_figures figures;
+
+    upgrade_handoff(u, &figures);
+    handoff_figures_show(&figures, figure_log());
 }
 
 void upgrade_report(struct upgrade *u, const char *word)

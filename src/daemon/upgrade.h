@@ -89,8 +89,12 @@ void upgrade_leave(struct upgrade *u);
 unsigned upgrade_old(const struct upgrade *u);
 void upgrade_tell_old(struct upgrade *u, const char *word);
 
-/* upgrade_handoff(u, out): as session_handoff_figures(). */
+/*
+ * upgrade_handoff(u, out) / upgrade_log_stats(u):
+ * As session_handoff_figures() / log these figures, if there are any.
+ */
 void upgrade_handoff(const struct upgrade *u, struct handoff_figures *out);
+void upgrade_log_stats(const struct upgrade *u);
 
 /*
  * upgrade_report(u, word):
