@@ -388,8 +388,9 @@ class Load(threading.Thread):
         """Note what must be explained; when both ends have ended, ask whether it is."""
         stream, now = end.stream, time.monotonic()
         if end.is_mirror:
-            is_right = not stream.client or stream.client.how in (None, "cut", "reset") or end.pipe.is_unix
-            if how == "cut" and not is_right and not self.excuses.find(how, stream, now, now):
+            client = stream.client
+            may_be = client.how in (None, "cut", "reset") or client.pipe.is_unix or end.pipe.is_unix
+            if how == "cut" and not may_be and not self.excuses.find(how, stream, now, now):
                 self.fail(stream, f"a mirror got too few bytes and an orderly end; {end}")
             return
         if how not in ("whole", "resets"):

@@ -99,6 +99,7 @@ class Sealed(Pipe):
     def __init__(self, s, context, server=False, name="a.example"):
         super().__init__(s)
         self.peer, self.waiting, self.is_open = Peer(s, context, name, server), b"", False
+        self.has_ended = False
         self.header = b"" if server else None  # bytes that may be a PROXY header
 
     def open(self):
@@ -140,16 +141,16 @@ class Sealed(Pipe):
         """The bytes of all records that are there; b"": the end, None: none."""
         if not self.is_open:
             return None
+        if self.has_ended:
+            return b""
         found, length = [], 0
         while length < READ and (data := self.peer.part()) is not None:
             if not data:
-                if not found:
-                    return data
-                self.early.append(data)
+                self.has_ended = True
                 break
             found.append(data)
             length += len(data)
-        return b"".join(found) or None
+        return b"".join(found) if found or self.has_ended else None
 
     def behind_header(self, data):
         if self.header is None:
