@@ -26,7 +26,7 @@ class Excuses:
     """All of a run. `lag_s`: how late the load may see something, by its own fault."""
 
     def __init__(self, scale):
-        self.grace_s = GRACE_S * scale
+        self.grace_s = GRACE_S * min(scale, 2)
         self.lag_s = 0
         self._all = []
         self._lock = threading.Lock()

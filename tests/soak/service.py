@@ -76,9 +76,9 @@ class Service:
         with self.lock:
             return [pid for pid in self.pids if pid not in self.killed and alive(pid)]
 
-    def said(self, pattern, since=0):
-        lines = self.log.lines
-        return any(re.search(pattern, lines[i]) for i in range(since, len(lines)))
+    def said(self, pattern):
+        """Did any process ever say that?"""
+        return any(re.search(pattern, line) for log in self.logs for line in log.lines)
 
     def mark(self):
         with self.lock:
@@ -135,9 +135,9 @@ class Service:
         if not is_expected:
             how = "status" if found.si_code == os.CLD_EXITED else "signal"
             self.fail(None, f"process {pid} ended with {how} {status}")
-        elif pid in self.pids and status == 0 and found.si_code == os.CLD_EXITED and not self.at_end \
-                and not any(alive(p) for p in self.pids):
-            self.fail(None, f"process {pid} has ended, and no other one serves")
+        elif status == 0 and found.si_code == os.CLD_EXITED and pid in self.pids and not self.at_end \
+                and not self.said(rf"\[{pid}\] .*has replaced this one"):
+            self.fail(None, f"process {pid} has ended, and it has not been replaced")
 
     def kill(self, pid, why):
         """kill -9: all its connections end."""
