@@ -45,8 +45,11 @@ static void on_done(struct tls_handler *t, int error)
 
 static struct ssl_st *choose(struct tls_handler *t)
 {
+    SSL *ssl = SSL_new(servers);
+
     (void)t;
-    return SSL_new(servers);
+    SSL_set_accept_state(ssl);
+    return ssl;
 }
 
 static void do_add(void *arg)
