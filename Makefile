@@ -128,6 +128,7 @@ help:
 #: make check               all tests: lint, models, unit, stress, fuzz corpus, integration
 #: make asan | tsan         the unit, stress and integration tests under sanitizers
 #: make test-unit | test-stress | test-fuzz-corpus | test-integration | lint
+#: make test-accepting      the integration tests with workers that accept, unless a test says otherwise
 #: make test-programs       each named health check against the real server, also MariaDB and slapd, which it installs
 #: make test-faults         every call of the C library fails in each phase (minutes; FAULT_SEED=N repeats a run)
 #: make test-tls-long       the tests of TLS with more of everything (minutes)
@@ -290,6 +291,12 @@ test-fuzz-corpus: $(REPLAYS)
 test-integration: $(PROGRAM) $(CTL_PROGRAM)
 	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) $(if $(SANITIZE),--sanitized) \
 	    --jobs $(TEST_JOBS) --most $$((2 * $(TEST_JOBS) + 2)) $(TEST_FLAGS)
+
+# The same where the workers accept, unless a test says otherwise.
+make_accepting = $(MAKE) BUILD=$(BUILD)-accepting CPPFLAGS='$(CPPFLAGS) -DBOSS_THREADS="\"0\""'
+.PHONY: test-accepting
+test-accepting:
+	+$(make_accepting) test-integration
 
 # With 10,000 slow clients, 20 MB in records of a byte, and certificates replaced every second for a minute.
 .PHONY: test-tls-long

@@ -21,7 +21,8 @@ test from the K-th on.
 A test whose client program is not installed fails; with --allow-missing it is skipped. --sanitized
 (found out by itself for gcc's and clang's sanitisers) gives everything more time, asks nothing about
 memory, leaves out the tests that are marked plain_only, and takes one set of a test's arguments; with
-ThreadSanitizer only the themes that more than one thread has a part in. The last lines name each reason
+ThreadSanitizer only the themes that more than one thread has a part in. A program whose workers accept
+unless it is told otherwise (make test-accepting) is found out, too. The last lines name each reason
 for which tests were skipped, with their number, and then `integration: N passed, N failed, N skipped`;
 the exit code is 1 if any failed.
 """
@@ -29,8 +30,10 @@ the exit code is 1 if any failed.
 import argparse
 import importlib
 import os
+import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import textwrap
@@ -289,6 +292,15 @@ def _part(text):
     return slice(int(first) - 1, None, int(step))
 
 
+def _workers_accept(program):
+    """Is threads = 0 the default of [boss]?"""
+    with tempfile.NamedTemporaryFile("w", suffix=".ini") as f:
+        f.write("[listen echo]\naddress = @echo\nservice = echo\n")
+        f.flush()
+        dump = subprocess.run([program, "--dump-config", "-c", f.name], stdout=subprocess.PIPE, check=True).stdout
+    return re.search(rb"\[boss\]\s+threads\s*=\s*0\n", dump) is not None
+
+
 def _parse_arguments():
     parser = argparse.ArgumentParser(description="reactord's integration tests")
     parser.add_argument("--reactord", default="build/reactord", help="the program (%(default)s)")
@@ -337,7 +349,8 @@ def main():
     cases = cases[arguments.part]
     directory = tempfile.mkdtemp(prefix="reactord-it-")
     os.chmod(directory, 0o755)
-    options = Options(_copy_programs(program, directory), HERE.parent.parent, sanitized, arguments.long)
+    options = Options(_copy_programs(program, directory), HERE.parent.parent, sanitized, arguments.long,
+                      _workers_accept(program))
     runner = Runner(arguments, options, directory)
     try:
         runner.all(cases)

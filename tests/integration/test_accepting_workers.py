@@ -1,11 +1,13 @@
 """accepting_workers: threads = 0 of [boss]: each worker accepts from sockets of its own, with all that bosses keep to."""
 
 import contextlib
+import errno
 import os
 import select
 import threading
+import time
 
-from support import net, thread
+from support import net, preload, thread
 from support.case import check, check_equal, test
 from support.chain import Chain
 from support.net import Task
@@ -37,6 +39,11 @@ def churning(address):
 
 def open_by_worker(daemon):
     return [daemon.counts(f"work-2-{i} ")["connections"] for i in (1, 2, 3)]
+
+
+def is_served(address):
+    with net.connect(address) as client, contextlib.suppress(ConnectionResetError):
+        return net.exchange(client, b"hello") == b"hello"
 
 
 @test()
@@ -81,6 +88,50 @@ def limits(t):
                 client.close()
             waiting -= set(served)
         t.eventually(lambda: daemon.counts("listen echo ")["sessions"] == 0, "all are gone")
+
+
+@test(timeout=60)
+def descriptors(t):
+    """clients that come and go while descriptors are out are all served, and each socket says so once in an episode"""
+    address = t.address()
+    with t.daemon(config(address), nofile=64) as daemon:
+        waiting = {net.connect(address) for _ in range(80)}
+        for client in waiting:
+            client.sendall(b"?")
+        began = time.monotonic()
+        while time.monotonic() - began < 2:
+            for client in select.select(waiting, [], [], 0.1)[0]:
+                check_equal(client.recv(1), b"?", "the echo")
+                waiting.remove(client)
+                client.close()
+                late = net.connect(address)
+                late.sendall(b"?")
+                waiting.add(late)
+        took = time.monotonic() - began
+        while waiting:
+            served = select.select(waiting, [], [], 20 * t.scale)[0]
+            check(served, f"{len(waiting)} clients are not served")
+            for client in served:
+                check_equal(client.recv(1), b"?", "the echo to a client that waited")
+                waiting.remove(client)
+                client.close()
+        lines = daemon.log_lines("too many open files|accepting again")
+        check(len(lines) <= 3 * 4 * took, f"{len(lines)} lines in {took:.1f} s")
+
+
+@test(needs=("cc",))
+def no_memory_to_watch(t):
+    """a worker that has no memory to watch anything after a rebuild of its epoll instance, 20 times, pauses and
+    accepts again"""
+    address = t.address()
+    faults = preload.Preload(t, "backend_fault")
+    with t.daemon(config(address, workers=1), environment=faults.environment()) as daemon:
+        faults.plan(preload.ADD_FAILS, 20, value=errno.ENOMEM, thread="work-2-1")
+        faults.plan(preload.WAIT_FAILS, 1, value=errno.EBADF, thread="work-2-1")
+        t.eventually(lambda: is_served(address), "a client is served, when there is memory")
+        check_equal(faults.struck(preload.ADD_FAILS), 20, "faults")
+        for pattern in ("cannot accept: Cannot allocate memory", "accepting again"):
+            t.eventually(lambda p=pattern: len(daemon.log_lines(p)) == 1, f"'{pattern}'")
 
 
 @test(timeout=60)

@@ -74,8 +74,9 @@ def reload(t):
     first = debug + config_of(t, address, "a", a="format = $connection $reason")
     second = debug + config_of(t, address, "b, a", a="format = again $connection $reason", b="only = errors\nformat = b $reason")
     with t.daemon(first) as daemon:
-        with net.connect(address) as fin, net.connect(address) as reset:
+        with net.connect(address) as fin:
             net.exchange(fin, b"x")
+            reset = net.connect(address)
             net.exchange(reset, b"x")
             daemon.reload(second)
             daemon.wait_carried_over(1)

@@ -25,6 +25,7 @@ CALM_S = 1  # BACKEND_CURE_NS in engine/backend.h
 NEEDS = ("cc",)
 
 WORKER, BOSS = "work-2-1", "boss-1-1"
+WITH_BOSS = "[boss]\nthreads = 1\n"
 
 
 class Setup:
@@ -234,7 +235,7 @@ def boss(t, what, fault, cause):
     """a boss whose epoll_wait {what} for a second lets new clients wait and serves them then; the
     worker notices nothing"""
     with contextlib.ExitStack() as stack:
-        setup = Setup(t, stack)
+        setup = Setup(t, stack, process=WITH_BOSS)
         running = transfers(setup)
         setup.plan(fault, thread=BOSS, value=errno.EBADF)
         clients = [stack.enter_context(net.connect(setup.echo)) for _ in range(5)]
@@ -325,7 +326,7 @@ def connection_lost_in_a_rebuild(t, skip):
     """a rebuild that has no memory for descriptor {skip} of 10 costs its client the connection, and no
     other"""
     with contextlib.ExitStack() as stack:
-        setup = Setup(t, stack)
+        setup = Setup(t, stack, process=WITH_BOSS)
         clients = [setup.waker, *idle_clients(setup, stack)]
         # The loop's own descriptor is the first that is added.
         setup.plan(preload.ADD_FAILS, 1, value=errno.ENOMEM, skip=skip)
@@ -360,7 +361,7 @@ def wake_up_lost_in_a_rebuild(t):
 def listeners_lost_in_a_rebuild(t):
     """a boss that has no memory to watch anything after a rebuild, 20 times, pauses and accepts again"""
     with contextlib.ExitStack() as stack:
-        setup = Setup(t, stack)
+        setup = Setup(t, stack, process=WITH_BOSS)
         running = transfers(setup)
         setup.plan(preload.ADD_FAILS, 20, value=errno.ENOMEM, thread=BOSS)
         setup.plan(preload.WAIT_FAILS, 1, value=errno.EBADF, thread=BOSS)

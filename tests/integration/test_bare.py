@@ -168,7 +168,7 @@ def no_threads(t, n_threads):
     """where no more than {n_threads} threads can start, the start fails and says why"""
     refuse = Preload(t, "system_fault")
     refuse.plan(THREAD_CREATE, value=errno.EAGAIN, skip=n_threads)
-    config = t.write("c.ini", ECHO.format(address=t.address()))
+    config = t.write("c.ini", "[boss]\nthreads = 1\n" + ECHO.format(address=t.address()))
     done = t.reactord("-c", config, env={**os.environ, **refuse.environment()})
     check_equal(done.code, 3, "exit code")
     which = ("a worker", "the control", "a boss")[n_threads]

@@ -17,7 +17,7 @@ CALLS = [{"call": "send", "fault": preload.SEND_HANGS},
 
 def echo(address, process="", stall="300ms"):
     """Two workers: one to hang, one to go on."""
-    return (f"[reactord]\n{process}\n[worker]\nthreads = 2\nchooser = round_robin\nstall_threshold = {stall}\n"
+    return (f"[reactord]\n{process}\n[boss]\nthreads = 1\n[worker]\nthreads = 2\nchooser = round_robin\nstall_threshold = {stall}\n"
             f"[listen echo]\naddress = {address}\nservice = echo\n")
 
 

@@ -19,6 +19,11 @@ ROUNDS = 3
 STACK = 64 * MIB  # so much more than anything else takes
 
 
+def sockets(t):
+    """How many listen sockets an address has where there are two workers: each says that it cannot accept."""
+    return 2 if t.workers_accept else 1
+
+
 @test(timeout=60)
 def descriptors_run_out(t):
     """with ulimit -n 64 and 100 clients: the first are served, it idles, says so once, and
@@ -39,7 +44,7 @@ def descriptors_run_out(t):
             used = daemon.cpu_s() - used
             check(used < 0.4, f"{used:.2f} s of processor time in 2 s")
             lines = daemon.log_lines(r"(too many open files|descriptor).*")
-            check(len(lines) == 1, f"log lines: {lines}")
+            check(1 <= len(lines) <= sockets(t), f"log lines: {lines}")
 
             for client in served[5:]:
                 client.close()
@@ -65,7 +70,7 @@ def descriptors_run_out_again(t):
                 client.settimeout(10 * t.scale)
                 check_equal(net.exchange(client, b"hello"), b"hello", "the echo afterwards")
             lines = daemon.log_lines("too many open files")
-            check_equal(len(lines), episode, f"lines after episode {episode}")
+            check(episode <= len(lines) <= episode * sockets(t), f"{len(lines)} lines after episode {episode}")
 
 
 @test(timeout=60)
@@ -73,7 +78,8 @@ def churn_at_the_limit(t):
     """clients that come and go while descriptors are out are all served, and do not flood the
     log"""
     address = t.address()
-    with t.daemon("[worker]\nthreads = 2\n" + echo(address), nofile=64) as daemon:
+    # Where each worker has a queue of its own, nobody is the first.
+    with t.daemon("[boss]\nthreads = 1\n[worker]\nthreads = 2\n" + echo(address), nofile=64) as daemon:
         waiting = [net.connect(address) for _ in range(80)]
         began = time.monotonic()
         while time.monotonic() - began < 2:
@@ -191,7 +197,7 @@ def no_other_worker_can_start(t):
     them the first; the log has a line a second, and the others serve when they can"""
     address = t.address()
     large_stacks()
-    with t.daemon("[worker]\nthreads = 2\n" + echo(address)) as daemon:
+    with t.daemon("[boss]\nthreads = 1\n[worker]\nthreads = 2\n" + echo(address)) as daemon:
         began = time.monotonic()
         with no_more_threads(daemon):
             for _ in range(100):
@@ -210,7 +216,7 @@ def one_worker_cannot_start(t, chooser):
     and the log names the others; most of them used to be reset"""
     address = t.address()
     large_stacks()
-    config = f"[worker]\nthreads = 4\nchooser = {chooser}\n" + echo(address)
+    config = f"[boss]\nthreads = 1\n[worker]\nthreads = 4\nchooser = {chooser}\n" + echo(address)
     with t.daemon(config) as daemon, contextlib.ExitStack() as stack:
         with no_more_threads(daemon):
             for i in range(100):
@@ -225,7 +231,7 @@ def a_worker_is_held(t):
     """max_pending_tasks = 16: of 200 clients 16 are accepted while the only worker is held, the others
     wait in the kernel's queue, and all are served when it goes on; 200 used to be accepted"""
     address = t.address()
-    config = "[worker]\nthreads = 1\nmax_pending_tasks = 16\n" + echo(address)
+    config = "[boss]\nthreads = 1\n[worker]\nthreads = 1\nmax_pending_tasks = 16\n" + echo(address)
     faults = preload.Preload(t, "hang")
     with t.daemon(config, environment=faults.environment()) as daemon, Crowd(address, 1) as held:
         check_equal(len(held.served(1 * t.scale)), 1, "the first is served")

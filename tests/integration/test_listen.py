@@ -255,7 +255,7 @@ def pattern(t, chooser, least, most):
     """chooser = {chooser}: one long and three short ones in turn, 40 times, with a probe of another
     listener now and then: each of four workers has {least} to {most} of the long ones"""
     address, other = t.address(), t.address()
-    config = (f"[worker]\nthreads = 4\nchooser = {chooser}\n" + echo_config("many", address)
+    config = (f"[boss]\nthreads = 1\n[worker]\nthreads = 4\nchooser = {chooser}\n" + echo_config("many", address)
               + echo_config("other", other))
     with t.daemon(config) as daemon, contextlib.ExitStack() as stack:
         for i in range(160):

@@ -46,7 +46,7 @@ def allocations_fail(t, skip):
         door, front = t.address(), t.address()
         with t.daemon(echo(door) + proxy(front, back), environment=faults.environment()) as daemon:
             serves(door)
-            for thread in ("work", "boss"):
+            for thread in ("work",) if t.workers_accept else ("work", "boss"):
                 faults.plan(MEMORY_FAILS, skip=skip, thread=thread)
                 come_and_go(door, CLIENTS // 2)
                 come_and_go(front, CLIENTS // 2)
@@ -61,7 +61,7 @@ def eventfd_of_a_loop(t, error):
     """a write to the worker's eventfd fails once: the client is served"""
     door = t.address()
     faults = preload.Preload(t, "write_fault")
-    with t.daemon(echo(door), environment=faults.environment()):
+    with t.daemon("[boss]\nthreads = 1\n" + echo(door), environment=faults.environment()):
         serves(door)
         for _ in range(5):
             faults.plan(WRITE_FAILS, 1, value=error, thread="boss")

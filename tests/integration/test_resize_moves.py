@@ -113,7 +113,8 @@ def added_workers_get_a_share(t):
 @test()
 def what_cannot_move_is_said(t):
     """a client whose PROXY header is not complete stays on its loop: that is in the log and the figures, until it is"""
-    with Resized(t, options="accept_proxy = required\ntrusted_proxies = 127.0.0.1\n").running(2) as r, contextlib.ExitStack() as stack:
+    options = "accept_proxy = required\ntrusted_proxies = 127.0.0.1\n[boss]\nthreads = 1\n"  # which deal evenly
+    with Resized(t, options=options).running(2) as r, contextlib.ExitStack() as stack:
         clients = [stack.enter_context(net.connect(r.addresses["echo"])) for _ in range(2)]
         for s in clients:
             s.sendall(b"PROXY TCP4 1.2.3.4 ")

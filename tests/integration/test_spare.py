@@ -164,6 +164,7 @@ def dead_before_the_first_byte(t, how, waits):
     front, back = t.address(), t.address()
     with net.listen(back) as listener, t.daemon(spared(front, back, 1)) as daemon:
         spare = net.accept(listener)
+        wait_counts(t, daemon, spares=1)
         with net.connect(front) as client:
             net.accept(listener).close()  # the next spare: the first is the client's now
             hold(t, daemon)  # so that it hears all of that in one turn

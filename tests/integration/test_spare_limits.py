@@ -214,6 +214,7 @@ def through_the_log_handler(t):
     ini = spared(front, back, 1).replace("service = proxy", "service = proxy\npipeline = log")
     with net.listen(back) as listener, t.daemon(ini) as daemon:
         spare = net.accept(listener)
+        wait_counts(t, daemon, spares=1)
         with net.connect(front) as client:
             net.accept(listener).close()
             hold(t, daemon)
@@ -232,6 +233,7 @@ def with_send_proxy(t, waits):
     front, back = t.address(), t.address()
     with net.listen(back) as listener, t.daemon(spared(front, back, 1, "send_proxy = v1")) as daemon:
         spare = net.accept(listener)
+        wait_counts(t, daemon, spares=1)
         with net.connect(front) as client:
             header = (f"PROXY TCP4 127.0.0.1 127.0.0.1 {client.getsockname()[1]} "
                       f"{front.rpartition(':')[2]}\r\n").encode()

@@ -39,7 +39,7 @@ def stats_lines(daemon, name):
 def statistics(t):
     """SIGRTMIN writes lines about every loop to the log, while a client is being served"""
     address = t.address()
-    with t.daemon(echo(address, WORKERS_2)) as daemon, net.connect(address) as client:
+    with t.daemon(echo(address, "[boss]\nthreads = 1\n", WORKERS_2)) as daemon, net.connect(address) as client:
         net.exchange(client, b"before")
         daemon.send_signal(signal.SIGRTMIN)
         for i in range(50):
@@ -83,7 +83,7 @@ def statistics_while_draining(t):
 def on_one_processor(t):
     """cpu_affinity = N puts every thread of both groups on processor N, and no other thread"""
     address, cpu = t.address(), max(os.sched_getaffinity(0))
-    config = echo(address, f"[boss]\ncpu_affinity = {cpu}\n", WORKERS_2, f"cpu_affinity = {cpu}\n")
+    config = echo(address, f"[boss]\nthreads = 1\ncpu_affinity = {cpu}\n", WORKERS_2, f"cpu_affinity = {cpu}\n")
     with t.daemon(config) as daemon:
         one_client_each(address, 2)
         ids = threads_of(t, daemon, "boss-1-1", "work-2-1", "work-2-2")
@@ -97,7 +97,7 @@ def on_one_processor(t):
 def boss_on_one_processor(t):
     """cpu_affinity of [boss] is not for the workers, whose threads it starts"""
     address, cpu = t.address(), min(os.sched_getaffinity(0))
-    with t.daemon(echo(address, f"[boss]\ncpu_affinity = {cpu}\n[worker]\nthreads = 1\n")) as daemon:
+    with t.daemon(echo(address, f"[boss]\nthreads = 1\ncpu_affinity = {cpu}\n[worker]\nthreads = 1\n")) as daemon:
         one_client_each(address, 1)
         ids = threads_of(t, daemon, "boss-1-1", "work-2-1")
         check_equal(thread.processors(daemon.pid, ids["boss-1-1"]), str(cpu), "the boss")
@@ -131,7 +131,7 @@ def scheduling(t, started, scheduling, policy):
     mine = os.SCHED_IDLE if started == "idle" else os.SCHED_OTHER
     os.sched_setscheduler(0, mine, os.sched_param(0))
     address = t.address()
-    with t.daemon(echo(address, f"[boss]\nscheduling = {scheduling}\n[worker]\nthreads = 1\n")) as daemon:
+    with t.daemon(echo(address, f"[boss]\nthreads = 1\nscheduling = {scheduling}\n[worker]\nthreads = 1\n")) as daemon:
         one_client_each(address, 1)
         ids = threads_of(t, daemon, "boss-1-1", "work-2-1")
         t.eventually(lambda: os.sched_getscheduler(ids["boss-1-1"]) == policy, "the boss's policy")

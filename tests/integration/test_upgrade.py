@@ -117,7 +117,7 @@ def several_sockets(t):
 def range_of_ports(t):
     """an upgrade hands over the sockets of a range of ports, and clients of each are served"""
     host = range_host(t)
-    with Chain(t, f"[listen range]\naddress = {host}:4100-4139\nservice = echo\n") as chain:
+    with Chain(t, f"[boss]\nthreads = 1\n[listen range]\naddress = {host}:4100-4139\nservice = echo\n") as chain:
         before = inodes(host)
         chain.upgrade()
         check_equal(inodes(host), before, "the sockets")
@@ -155,7 +155,7 @@ def settings(listener, path):
 def settings_of_shared_sockets(t):
     """sockets get the options of the new configuration when the new process has taken over, not before"""
     address, path, back = t.address(), t.path("echo.sock"), t.address()
-    config = f"[listen unix]\naddress = {path}\nservice = echo\n{echo(address)}"
+    config = f"[boss]\nthreads = 1\n[listen unix]\naddress = {path}\nservice = echo\n{echo(address)}"
     changed = config.replace(path, f"{path}\nunix_mode = 0606") + (
         "reuseport = 3\nbacklog = 77\nnodelay = no\n")
     waits = proxy(t.address(), back, "", "check = tcp\ncheck_expect = never\ncheck_timeout = 60s\n"
@@ -209,7 +209,7 @@ def removed_address(t, kind):
     with Chain(t, f"[listen echo]\naddress = {kept}, {gone}\nservice = echo\n",
                environment={"FDSTORE": "16"}) as chain:
         def stored():
-            return [name for name, _ in chain.daemon.stored]
+            return {name for name, _ in chain.daemon.stored}
         chain.eventually(lambda: len(stored()) == 2, "both are stored")
         chain.daemon.config_path.write_text(chain.daemon.config.replace(f", {gone}", ""))
         chain.becomes_reactord("sleep 0.5")

@@ -42,7 +42,9 @@ def failing_program(t, how):
     """a program that {how} leaves the old one as it was, with no descriptor more, and the reason in the log"""
     make, reason = FAILURES[how]
     address, path = t.address(), t.path("echo.sock")
-    config = f"upgrade_timeout = 1s\n{echo(address)}[listen unix]\naddress = {path}\nservice = echo\n"
+    # Without the sockets of more threads a shell can close all descriptors.
+    config = (f"upgrade_timeout = 1s\n[boss]\nthreads = 1\n{echo(address)}"
+              f"[listen unix]\naddress = {path}\nservice = echo\n")
     with Chain(t, config) as chain, net.connect(address) as client:
         net.exchange(client, b"accepted")
         make(chain)

@@ -101,6 +101,7 @@ class Options:
     source_dir: Path
     sanitized: bool = False
     long: bool = False
+    workers_accept: bool = False
 
 
 @dataclass
@@ -118,6 +119,11 @@ class Context:
     @property
     def sanitized(self):
         return self.options.sanitized
+
+    @property
+    def workers_accept(self):
+        """Has the daemon no boss threads, unless it is told otherwise?"""
+        return self.options.workers_accept
 
     def path(self, name):
         return str(self.dir / name)
