@@ -1,7 +1,14 @@
+/*
+ * note: likely. Whether another client waits, accept4(2) tells by failing; the next poll tells for
+ * nothing. So an event accepts only as many clients as were there when the end of the queue was
+ * found last. When ACCEPTOR_FULL_EVENTS events in a row have found so many, more may wait behind
+ * them: the next one looks for the end, within the batch.
+ */
 #include "net/acceptor.h"
 
 #include <errno.h>
 #include <ev.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +23,9 @@
 /* An episode of failures to accept ends this long after the pause that follows its last failure. */
 #define ACCEPTOR_CALM_NS (1 * NS_PER_S)
 
+/* See note: likely. */
+#define ACCEPTOR_FULL_EVENTS 16
+
 enum acceptor_pause {
     ACCEPTOR_ACCEPTS,
     ACCEPTOR_PAUSED_EXHAUSTED,
@@ -27,6 +37,8 @@ struct acceptor {
     struct loop *loop; /* NULL: not started */
     int fd;            /* -1: stopped */
     atomic_uint batch; /* limit of accepts per event; relaxed */
+    unsigned likely;   /* see note: likely; UINT_MAX: look for the end of the queue */
+    unsigned full;     /* events in a row that found so many */
     const struct acceptor_ops *ops;
     void *cookie;
     struct timer retry;
@@ -112,6 +124,19 @@ static int acceptor_accept(struct acceptor *ac)
     return error;
 }
 
+/* The end of the queue is behind ${n} clients. See note: likely. */
+static void acceptor_found_end(struct acceptor *ac, unsigned n)
+{
+    ac->likely = n > 0 ? n : 1;
+    ac->full = 0;
+}
+
+static void acceptor_found_no_end(struct acceptor *ac)
+{
+    if (++ac->full >= ACCEPTOR_FULL_EVENTS)
+        ac->likely = UINT_MAX;
+}
+
 /*
  * Accept up to ${max} clients. Returns 0: more clients may wait; EAGAIN: no client waits, or pause
  * for *${wait_ns}; other errno: out of resources.
@@ -129,10 +154,20 @@ static int acceptor_burst(struct acceptor *ac, unsigned max, int64_t *wait_ns)
         if (*wait_ns > 0)
             return EAGAIN;
         error = acceptor_accept(ac);
+        if (error == EAGAIN)
+            acceptor_found_end(ac, i);
         if (error != 0 && !acceptor_error_is_transient(error))
             return error;
     }
+    acceptor_found_no_end(ac);
     return 0;
+}
+
+static unsigned acceptor_max(const struct acceptor *ac)
+{
+    unsigned batch = atomic_load_explicit(&ac->batch, memory_order_relaxed);
+
+    return ac->likely < batch ? ac->likely : batch;
 }
 
 static void acceptor_on_readable(struct ev_loop *ev, struct ev_io *w, int revents)
@@ -145,10 +180,7 @@ static void acceptor_on_readable(struct ev_loop *ev, struct ev_io *w, int revent
         return;
     loop_set_activity(ac->loop, "accept");
     /* EV_ERROR: libev is out of memory and stopped the watcher */
-    error =
-        revents & EV_ERROR
-            ? ENOMEM
-            : acceptor_burst(ac, atomic_load_explicit(&ac->batch, memory_order_relaxed), &wait_ns);
+    error = revents & EV_ERROR ? ENOMEM : acceptor_burst(ac, acceptor_max(ac), &wait_ns);
     if (wait_ns > 0)
         acceptor_pause(ac, ACCEPTOR_PAUSED_BY_OWNER, wait_ns);
     else if (error != 0 && error != EAGAIN)
@@ -162,6 +194,7 @@ static void acceptor_go_on(struct acceptor *ac)
         return;
     }
     ac->paused = ACCEPTOR_ACCEPTS;
+    ac->likely = UINT_MAX;
     ev_io_start(loop_ev(ac->loop), &ac->io);
     loop_cancel(ac->loop, &ac->retry);
     if (ac->episode_at_ns != 0)
