@@ -100,6 +100,7 @@ void config_sockets_check(const struct config_section *section, struct diagnosti
     const char *key;
     int rc;
 
+    o->nodelay_later = section->kind == OPTION_UPSTREAM;
     sock_options_index(o);
     if (!sock_options_are_rare(o) || config_section_refused(section, "namespace"))
         return;

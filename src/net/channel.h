@@ -38,6 +38,7 @@
 #define CHANNEL_HIGH_BYTES (64 * 1024)
 
 struct channel_linger;
+struct sock_options;
 
 /* How long an ending channel waits for its peer; 0: unbounded. */
 struct channel_linger_conf {
@@ -125,6 +126,17 @@ static inline struct netloop *channel_net(const struct channel *ch)
  * Owns:   the channel owns ${fd}; ${ch} must live until HANDLER_CLOSED
  */
 void channel_init(struct channel *ch, struct netloop *net, int fd);
+
+/*
+ * channel_nodelay(ch, o):
+ * If ${o}, with which the descriptor was made, left that to ${ch}: set TCP_NODELAY before the
+ * second send, as many connections have only one. The first is never delayed: Nagle's algorithm
+ * holds a small segment back only behind another.
+ *
+ * Thread: loop
+ * Source: Linux, tcp_nagle_check(), tcp_minshall_check()
+ */
+void channel_nodelay(struct channel *ch, const struct sock_options *o);
 
 /* channel_start(ch): call active() of the pipeline and start reading. Thread: loop */
 void channel_start(struct channel *ch);

@@ -16,7 +16,8 @@ enum channel_flag {
     CHANNEL_METERED = 1 << 5,     /* the tail limits reads */
     CHANNEL_WRITE_PACED = 1 << 6, /* see channel_pace_writing() */
     CHANNEL_INPUT_CUT = 1 << 7,
-    CHANNEL_VANISHED = 1 << 8, /* see channel_vanish() */
+    CHANNEL_VANISHED = 1 << 8,    /* see channel_vanish() */
+    CHANNEL_NODELAY_DUE = 1 << 9, /* see channel_nodelay() */
 };
 
 /* channel_enter(ch, phase): change the phase of ${ch}, to a later one. Thread: loop */
@@ -31,6 +32,20 @@ void channel_enter(struct channel *ch, enum channel_phase phase);
  */
 int channel_send(struct channel *ch, const void *data, size_t len) NODISCARD;
 void channel_send_eof(struct channel *ch);
+
+/*
+ * channel_before_send(ch):
+ * Set TCP_NODELAY if it is due, see channel_nodelay().
+ *
+ * Thread: loop
+ */
+void channel_set_nodelay(struct channel *ch);
+
+static inline void channel_before_send(struct channel *ch)
+{
+    if (__builtin_expect(ch->flags & CHANNEL_NODELAY_DUE, 0) && ch->bytes_out > 0)
+        channel_set_nodelay(ch);
+}
 
 /*
  * channel_watch(ch) / channel_flush(ch) / channel_drop_pending(ch):

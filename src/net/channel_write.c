@@ -8,6 +8,18 @@
 #include "net/memory_account.h"
 #include "net/sock.h"
 
+void channel_nodelay(struct channel *ch, const struct sock_options *o)
+{
+    if (o->nodelay && o->nodelay_later)
+        ch->flags |= CHANNEL_NODELAY_DUE;
+}
+
+void channel_set_nodelay(struct channel *ch)
+{
+    ch->flags &= ~CHANNEL_NODELAY_DUE;
+    sock_nodelay(ch->io.fd);
+}
+
 /* Memory of buffer and pipe, charged by this file; handlers charge their own. */
 static size_t channel_own_bytes(const struct channel *ch)
 {
@@ -174,6 +186,7 @@ int channel_send(struct channel *ch, const void *data, size_t len)
     if (ch->phase != CHANNEL_OPEN)
         return -EPIPE;
     if (!(ch->flags & CHANNEL_PENDING)) {
+        channel_before_send(ch);
         n = sock_send(ch->io.fd, data, len);
         if (n < 0 && n != -EAGAIN) {
             channel_write_failed(ch, (int)n);
@@ -230,6 +243,7 @@ static int channel_send_pending(struct channel *ch)
             channel_drop_pipe(ch);
     }
     while (buffer_bytes(&ch->out) > 0) {
+        channel_before_send(ch);
         n = sock_send(ch->io.fd, buffer_front(&ch->out), buffer_bytes(&ch->out));
         if (n < 0)
             return (int)n;

@@ -298,7 +298,7 @@ static void connector_on_answer(struct ev_loop *ev, struct ev_io *w, int revents
         error = -ENOMEM; /* libev stopped the watcher: out of memory */
     else if (revents & EV_READ)
         error = sock_error(fd);
-    if (error == 0 && sock_is_self_connected(fd, at->address))
+    if (error == 0 && sock_is_self_connected(fd, at->address, &c->conf->sock))
         error = -ECONNREFUSED;
     if (error < 0) {
         connector_fail(c, at, error);

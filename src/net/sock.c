@@ -285,6 +285,11 @@ void sock_skip_time_wait(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_LINGER2, &none, sizeof(none));
 }
 
+void sock_nodelay(int fd)
+{
+    (void)sock_set(fd, IPPROTO_TCP, TCP_NODELAY);
+}
+
 bool sock_has_unread(int fd)
 {
     int bytes = 0;
@@ -349,13 +354,4 @@ int sock_peer(struct address *out, int fd)
 {
     *out = (struct address){.len = sizeof(out->u)};
     return getpeername(fd, &out->u.sa, &out->len) < 0 ? -errno : 0;
-}
-
-bool sock_is_self_connected(int fd, const struct address *target)
-{
-    struct address local;
-
-    if (address_is_unix(target) || sock_local(&local, fd) < 0)
-        return false;
-    return address_equal(&local, target);
 }

@@ -203,6 +203,9 @@ void sock_close_reset(int fd);
  */
 void sock_skip_time_wait(int fd);
 
+/* sock_nodelay(fd): send small segments at once; no effect on a unix socket. Thread: owner */
+void sock_nodelay(int fd);
+
 /* sock_has_unread(fd): does ${fd} have unread input? */
 bool sock_has_unread(int fd);
 
@@ -247,12 +250,12 @@ int sock_local(struct address *out, int fd) NODISCARD;
 int sock_peer(struct address *out, int fd) NODISCARD;
 
 /*
- * sock_is_self_connected(fd, target):
- * Is ${fd} connected to itself? If nothing listens on a local ${target}, the kernel may pick the
- * target's port as source port.
+ * sock_is_self_connected(fd, target, conf):
+ * Is ${fd}, of sock_connect(), connected to itself? See note: self.
  *
  * Thread: owner
  */
-bool sock_is_self_connected(int fd, const struct address *target);
+bool sock_is_self_connected(int fd, const struct address *target,
+                            const struct sock_connect_conf *conf);
 
 #endif

@@ -1,5 +1,13 @@
-/* net/sock_connect: connects to servers, see net/sock.h. */
+/*
+ * net/sock_connect: connects to servers, see net/sock.h.
+ *
+ * note: self. If nothing listens on a local address, and the kernel picks its port as source port,
+ * the socket is connected to itself. That takes a port which the kernel may pick: other targets are
+ * not asked about. The ports are read again after a second, as the administrator may change them;
+ * those of another network namespace are not known.
+ */
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -12,6 +20,10 @@
 /* See note: all ports in use. */
 #define SOCK_PORT_TRIES    256
 #define SOCK_PORTS_USED_NS NS_PER_S
+
+/* See note: self. */
+#define SOCK_PORT_RANGE    "/proc/sys/net/ipv4/ip_local_port_range"
+#define SOCK_PORT_RANGE_NS NS_PER_S
 
 /* See note: source and note: ports. */
 static int sock_bind_source(int fd, const struct address *source)
@@ -246,6 +258,52 @@ int sock_connect_as(int *out_fd, const struct address *a, const struct sock_conn
     source = *client;
     address_set_port(&source, 0);
     return sock_connect_try(out_fd, a, conf, &source, sock_ports_tries(conf->ports));
+}
+
+/* Returns the first port in the upper half, the last in the lower; 0: unknown. */
+static uint32_t sock_read_port_range(void)
+{
+    int fd = open(SOCK_PORT_RANGE, O_RDONLY | O_CLOEXEC);
+    unsigned first, last;
+    char text[32];
+    ssize_t n;
+
+    if (fd < 0)
+        return 0;
+    n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    if (sscanf(text, "%u %u", &first, &last) != 2 || first > UINT16_MAX || last > UINT16_MAX)
+        return 0;
+    return (uint32_t)first << 16 | last;
+}
+
+/* May the kernel pick ${port} as source port? See note: self. The thread that is late reads. */
+static bool sock_may_pick(uint16_t port)
+{
+    static _Atomic int64_t read_at_ns;
+    static _Atomic uint32_t range;
+    int64_t at_ns = atomic_load_explicit(&read_at_ns, memory_order_relaxed),
+            now_ns = clock_now_ns();
+    uint32_t r;
+
+    if ((at_ns == 0 || now_ns - at_ns >= SOCK_PORT_RANGE_NS) &&
+        atomic_compare_exchange_strong_explicit(&read_at_ns, &at_ns, now_ns, memory_order_relaxed,
+                                                memory_order_relaxed))
+        atomic_store_explicit(&range, sock_read_port_range(), memory_order_relaxed);
+    r = atomic_load_explicit(&range, memory_order_relaxed);
+    return r == 0 || (port >= r >> 16 && port <= (r & UINT16_MAX));
+}
+
+bool sock_is_self_connected(int fd, const struct address *target,
+                            const struct sock_connect_conf *conf)
+{
+    struct address local;
+
+    if (address_is_unix(target) ||
+        !(conf->ports || conf->options.netns || sock_may_pick(address_port(target))))
+        return false;
+    return sock_local(&local, fd) == 0 && address_equal(&local, target);
 }
 
 bool sock_sources_same(const struct sock_sources *a, const struct sock_sources *b)

@@ -96,7 +96,7 @@ static unsigned sock_option_number(const struct sock_options *o, enum sock_optio
     case SOCK_OPTION_INLINE: return !o->mptcp;
     case SOCK_OPTION_SEND_BUFFER: return o->send_buffer_bytes;
     case SOCK_OPTION_RECEIVE_BUFFER: return o->receive_buffer_bytes;
-    case SOCK_OPTION_NODELAY: return o->nodelay;
+    case SOCK_OPTION_NODELAY: return o->nodelay && !o->nodelay_later;
     case SOCK_OPTION_KEEPALIVE: return o->keepalive.idle_s > 0;
     case SOCK_OPTION_KEEPALIVE_IDLE: return o->keepalive.idle_s;
     case SOCK_OPTION_KEEPALIVE_INTERVAL: return o->keepalive.interval_s;

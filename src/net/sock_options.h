@@ -44,6 +44,7 @@ struct sock_options {
     struct sock_keepalive keepalive;
     int64_t user_timeout_ns; /* TCP_USER_TIMEOUT; 0: kernel default */
     bool nodelay;
+    bool nodelay_later;         /* by channel_nodelay(), not by sock_options_set() */
     unsigned send_buffer_bytes; /* 0: autotuning */
     unsigned receive_buffer_bytes;
     bool mptcp;       /* fixed when a socket is made */

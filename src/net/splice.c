@@ -35,8 +35,10 @@ static void splice_note_size(struct channel *ch, ssize_t n)
 
 ssize_t splice_pipe_out(struct channel *ch, struct pipe *p)
 {
-    ssize_t n = splice_once(p->read_fd, ch->io.fd, p->bytes);
+    ssize_t n;
 
+    channel_before_send(ch);
+    n = splice_once(p->read_fd, ch->io.fd, p->bytes);
     if (n <= 0)
         return n < 0 ? n : -EAGAIN;
     p->bytes -= (size_t)n;

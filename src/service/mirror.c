@@ -181,6 +181,7 @@ static void mirror_connected(struct connector *c, int fd, int error)
     counters_connected(&m->at->connects, clock_now_ns() - m->tried_at_ns);
     m->state = MIRROR_OPEN;
     channel_init(&m->ch, m->net, fd);
+    channel_nodelay(&m->ch, &m->plan.upstream->conf->connect.sock.options);
     pipeline_init(&m->ch.pipeline, &m->ch, &m->tail, &mirror_tail_ops);
     channel_discard(&m->ch, 0);
     m->ch.linger_conf = &m->linger;

@@ -132,6 +132,7 @@ void proxy_attach(struct proxy *p, int fd, const struct server_tls_taken *tls)
     bool is_spare = p->stale_retry && !proxy_has_lost_spare(p);
 
     channel_init(&p->server, p->session.owner->net, fd);
+    channel_nodelay(&p->server, &proxy_upstream(p)->conf->connect.sock.options);
     proxy_link(p);
     if (tls && tls->stream)
         proxy_tls_adopt(p, tls);

@@ -63,6 +63,7 @@ void proxy_restore(struct session *s, const struct session_state *st, int fd)
     struct proxy *p = proxy_of(s);
 
     channel_init(&p->server, s->owner->net, fd);
+    channel_nodelay(&p->server, &proxy_upstream(p)->conf->connect.sock.options);
     proxy_find_address(p);
     proxy_join(p);
     if (st->awaits_server)

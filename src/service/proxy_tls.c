@@ -200,6 +200,7 @@ void proxy_tls_start(struct proxy *p, int fd, const struct upstream_tls_conf *co
     p->tls->is_linked = p->tls->has_failed = false; /* it may be after a stale spare connection */
     p->tls->alert = NULL;
     channel_init(&p->server, p->session.owner->net, fd);
+    channel_nodelay(&p->server, &proxy_upstream(p)->conf->connect.sock.options);
     pipeline_init(&p->server.pipeline, &p->server, &p->to_client.handler, &proxy_tls_ops);
     proxy_send_header(p);
     p->tls->state = PROXY_TLS_HANDSHAKE;

@@ -183,6 +183,8 @@ static void spare_begin_tls(struct spare_conn *c, int fd, const struct upstream_
         .event = spare_on_tls,
         .cookie = c};
 
+    if (conf->connect.sock.options.nodelay)
+        sock_nodelay(fd); /* the session's channel does not know of the handshake's bytes */
     if (spare_tls_begin(&c->tls, &tls, fd) < 0) {
         close(fd);
         spare_failed(c, strerror(ENOMEM));

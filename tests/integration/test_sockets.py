@@ -49,9 +49,11 @@ def options_towards_clients(t):
     with net.listen(back) as listener, t.daemon(config(front, back, listen=OPTIONS)) as daemon:
         with net.proxied(front, listener) as (client, server):
             check_options(daemon, client.getsockname(), WANTED)
-            nodelay = option_of(daemon, server.getsockname(), socket.IPPROTO_TCP,
-                                socket.TCP_NODELAY)
-            check_equal(nodelay, 1, "nodelay towards the server")
+            for nodelay in (0, 1):  # from the second send on: the first is never delayed
+                client.sendall(b"hello")
+                check_equal(net.read_exactly(server, 5), b"hello", "what the server hears")
+                check_equal(option_of(daemon, server.getsockname(), socket.IPPROTO_TCP, socket.TCP_NODELAY), nodelay,
+                            "nodelay towards the server")
 
 
 @test()
@@ -324,3 +326,20 @@ def no_happy_eyeballs(t):
     with half_dead_name(t) as (server, listener), \
             t.daemon(config(front, server, upstream=options)):
         check_race(front, listener, 1.45, 3)
+
+
+@test()
+def never_to_itself(t):
+    """a server that is away, and whose port becomes the only one to connect from while reactord runs: its clients are
+    refused, and hear no echo of themselves"""
+    port, front = 45000, t.path("front.sock")
+    own_network(ports="50000 50010")
+    with t.daemon(config(front, f"127.0.0.1:{port}", upstream="retries = 0\n")):
+        for ports in ("50000 50010", f"{port} {port}"):
+            Path("/proc/sys/net/ipv4/ip_local_port_range").write_text(ports, encoding="ascii")
+            time.sleep(1.1)  # SOCK_PORT_RANGE_NS
+            for _ in range(2):
+                with net.connect(front) as client:
+                    client.sendall(b"to myself")
+                    with contextlib.suppress(ConnectionResetError):
+                        check_equal(client.recv(9), b"", "what the client hears")

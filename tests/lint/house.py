@@ -18,7 +18,7 @@ LONG_FOLDERS = {
     "ctl": 5970,
     "daemon": 11300,
     "engine": 7400,
-    "net": 9260,
+    "net": 9410,
     "server": 5860,
     "service": 7130,
     "sessions": 5600,

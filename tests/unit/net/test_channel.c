@@ -1,4 +1,8 @@
 /* net/channel: reading, writing, water marks. How it ends is in test_channel_end.c. */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include "net/sock_options.h"
 #include "support/fault.h"
 #include "support/loop_runner.h"
 #include "support/probe.h"
@@ -60,6 +64,38 @@ TEST(channel, write_is_sent_at_once_and_nothing_is_buffered)
     ck_assert_ptr_null(probe.channel.out.data);
     sockets_hear(probe.peer, "hello");
     ck_assert_uint_eq(probe.channel.bytes_out, 5);
+}
+
+static void leave_nodelay(void *arg)
+{
+    const struct sock_options *o = arg;
+
+    channel_nodelay(&probe.channel, o);
+}
+
+/* Is TCP_NODELAY set after ${n} sends, when that is left to the channel? */
+static bool has_nodelay(unsigned n, struct sock_options o)
+{
+    probe_start(&probe);
+    loop_runner_call(probe.net->loop, leave_nodelay, &o);
+    for (unsigned i = 0; i < n; i++)
+        ck_assert_int_eq(probe_write(&probe, "hello", 5), 0);
+    return sockets_option(probe.channel.io.fd, IPPROTO_TCP, TCP_NODELAY) != 0;
+}
+
+TEST(channel, nodelay_is_not_set_for_one_send)
+{
+    ck_assert(!has_nodelay(1, (struct sock_options){.nodelay = true, .nodelay_later = true}));
+}
+
+TEST(channel, nodelay_is_set_before_the_second_send)
+{
+    ck_assert(has_nodelay(2, (struct sock_options){.nodelay = true, .nodelay_later = true}));
+}
+
+TEST(channel, nodelay_is_not_set_if_it_is_off)
+{
+    ck_assert(!has_nodelay(2, (struct sock_options){.nodelay_later = true}));
 }
 
 TEST(channel, write_of_no_bytes_is_allowed)

@@ -233,7 +233,7 @@ TEST(sock, a_connection_is_made)
     connecting.options.nodelay = true;
     fd = connect_and_wait();
     ck_assert_int_eq(sock_error(fd), 0);
-    ck_assert(!sock_is_self_connected(fd, &listen_socket.a));
+    ck_assert(!sock_is_self_connected(fd, &listen_socket.a, &connecting));
     ck_assert_int_ne(sockets_option(fd, IPPROTO_TCP, TCP_NODELAY), 0);
     ck_assert_int_ne(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
     ck_assert_int_ne(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
@@ -406,7 +406,7 @@ TEST(sock, a_socket_connected_to_itself_is_found_out)
     int fd = sockets_bound(&listen_socket.a);
 
     ck_assert_int_eq(connect(fd, &listen_socket.a.u.sa, listen_socket.a.len), 0);
-    ck_assert(sock_is_self_connected(fd, &listen_socket.a));
+    ck_assert(sock_is_self_connected(fd, &listen_socket.a, &connecting));
     close(fd);
 }
 
@@ -417,7 +417,7 @@ TEST(sock, a_unix_socket_is_never_connected_to_itself)
     sockets_path(&listen_socket.a, "sock");
     ck_assert_int_eq(sock_listen(&fd, &listen_socket.a, &listen_socket.conf), 0);
     client = sockets_connect(&listen_socket.a);
-    ck_assert(!sock_is_self_connected(client, &listen_socket.a));
+    ck_assert(!sock_is_self_connected(client, &listen_socket.a, &connecting));
     close(client);
     close(fd);
     sock_unlink(&listen_socket.a);
