@@ -42,7 +42,7 @@ def open_by_worker(daemon):
 
 
 def is_served(address):
-    with net.connect(address) as client, contextlib.suppress(ConnectionResetError):
+    with contextlib.suppress(ConnectionResetError), net.connect(address) as client:
         return net.exchange(client, b"hello") == b"hello"
 
 

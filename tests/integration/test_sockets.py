@@ -3,6 +3,8 @@
 import contextlib
 import errno
 import socket
+import time
+from pathlib import Path
 
 from support import net
 from support.case import Failed, check, check_equal, test
