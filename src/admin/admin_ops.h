@@ -20,7 +20,8 @@ enum admin_action_kind {
     ADMIN_UPGRADE,
     ADMIN_DUMP_CONFIG,
     ADMIN_EDIT_SERVER,
-    ADMIN_UNDO_EDITS
+    ADMIN_SET_WORKERS,
+    ADMIN_UNDO_EDITS /* and SET_WORKERS */
 };
 
 #define ADMIN_CONFIRM_AS_CONFIGURED (-1) /* confirm_ns: as reload_confirm says */
@@ -33,6 +34,7 @@ struct admin_action {
     enum admin_action_kind kind;
     bool dry_run;       /* RELOAD: only check */
     int64_t confirm_ns; /* RELOAD: time to confirm; 0: no confirmation needed */
+    unsigned workers;   /* SET_WORKERS */
     /* EDIT_SERVER: the server, and its line; NULL: remove it. Valid until the answer. */
     const char *upstream, *server, *line;
     /* The answer. */

@@ -13,9 +13,11 @@
 #include "admin/admin_settings.h"
 #include "admin/admin_types.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "server/server.h"
 #include "server/server_admin.h"
 #include "server/server_pause.h"
+#include "stats/figure_json.h"
 
 #define CONFIRM_MIN_NS NS_PER_S
 #define CONFIRM_MAX_NS (3600 * NS_PER_S)
@@ -87,18 +89,47 @@ static json_t *route_process_time(time_t at)
     return json_string(text);
 }
 
+/* What determines the number of worker loops by load; null: nothing. */
+static json_t *route_process_auto(const struct server_scale *scale)
+{
+    if (scale->max == 0)
+        return json_null();
+    return json_pack("{s:i, s:i}", "min", (int)scale->min, "max", (int)scale->max);
+}
+
 /* The worker loops, and the sessions that stay on those out of use, by obstacle. */
 static json_t *route_process_workers(const struct admin *a)
 {
     const struct session_spread_figures f = server_admin_spread(a->server);
+    const struct server_scale scale = server_admin_scale(a->server);
     json_t *staying = json_object();
 
     for (unsigned i = 0; i < SESSION_OBSTACLES; i++)
         if (f.staying[i] > 0)
             (void)json_object_set_new(staying, session_obstacle_name(i),
                                       json_integer((json_int_t)f.staying[i]));
-    return json_pack("{s:i, s:I, s:o}", "threads", (int)f.workers, "sessions_moved",
-                     (json_int_t)f.sessions_moved, "staying", staying);
+    return json_pack("{s:i, s:o, s:o, s:I, s:I, s:I, s:o}", "threads", (int)f.workers, "set",
+                     scale.set > 0 ? json_integer(scale.set) : json_null(), "auto",
+                     route_process_auto(&scale), "scaled_up", (json_int_t)scale.n_up, "scaled_down",
+                     (json_int_t)scale.n_down, "sessions_moved", (json_int_t)f.sessions_moved,
+                     "staying", staying);
+}
+
+/* The figures of rebalancing, as the metrics have them. */
+static json_t *route_process_rebalance(const struct admin *a)
+{
+    struct text text = {.bytes = NULL};
+    struct figure_json figures;
+    json_t *list, *one;
+
+    figure_json_begin(&figures, FIGURE_REBALANCE, &text);
+    server_admin_rebalance_figures(a->server, &figures.visitor);
+    figure_json_end(&figures);
+    list = text.failed ? NULL : json_loads(text.bytes, 0, NULL);
+    one = json_incref(json_array_get(list, 0));
+    json_decref(list);
+    text_free(&text);
+    return one;
 }
 
 /* The last hand-off of sessions. */
@@ -123,7 +154,7 @@ static void route_process_status(struct admin_request *rq)
     admin_answer_json(
         rq, 200,
         json_pack(
-            "{s:s, s:i, s:o, s:I, s:s, s:b, s:I, s:o, s:{s:s, s:I, s:I, s:I, s:o}, s:{s:I, s:o}, s:I, s:o}",
+            "{s:s, s:i, s:o, s:I, s:s, s:b, s:I, s:o, s:{s:s, s:I, s:I, s:I, s:o}, s:{s:I, s:o}, s:I, s:o, s:o}",
             "version", REACTORD_VERSION, "pid", (int)getpid(), "started_at",
             route_process_time(a->started_at), "uptime_s",
             (json_int_t)((clock_now_ns() - a->started_at_ns) / NS_PER_S), "state",
@@ -135,7 +166,7 @@ static void route_process_status(struct admin_request *rq)
             (json_int_t)s.reloads_reverted, "confirm_in_s", route_process_confirm_in_s(&s),
             "upgrade", "old_processes", (json_int_t)s.old_processes, "handoff",
             route_process_handoff(&s.handoff), "edits", (json_int_t)s.edits, "workers",
-            route_process_workers(a)));
+            route_process_workers(a), "rebalance", route_process_rebalance(a)));
 }
 
 /* ---- actions of the main thread ---- */
@@ -178,6 +209,8 @@ static void route_process_answer(struct admin_request *rq, struct admin_action *
     else if (action->kind == ADMIN_RELOAD)
         admin_answer_json(rq, 200,
                           json_pack("{s:o}", "changes", route_process_lines(action->text)));
+    else if (action->kind == ADMIN_SET_WORKERS)
+        admin_answer_json(rq, 200, json_pack("{s:i}", "workers", (int)action->workers));
     else
         admin_answer_json(rq, 200, json_object());
 }
@@ -224,6 +257,11 @@ static void route_process_revert(struct admin_request *rq)
 static void route_process_upgrade(struct admin_request *rq)
 {
     route_process_submit(rq, &(struct admin_action){.kind = ADMIN_UPGRADE});
+}
+
+void route_process_set_workers(struct admin_request *rq, unsigned workers)
+{
+    route_process_submit(rq, &(struct admin_action){.kind = ADMIN_SET_WORKERS, .workers = workers});
 }
 
 static const char *const reload_fields[] = {"dry_run", "confirm", NULL};

@@ -7,8 +7,12 @@
 #include "admin/admin_route.h"
 
 struct admin_action;
+struct admin_request;
 
 extern const struct admin_routes route_process;
+
+/* route_process_set_workers(rq, workers): set the number of workers, then answer ${rq}. */
+void route_process_set_workers(struct admin_request *rq, unsigned workers);
 
 /*
  * route_process_finish(action):

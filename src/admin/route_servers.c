@@ -7,9 +7,11 @@
 #include "admin/admin_answer.h"
 #include "admin/admin_field.h"
 #include "admin/admin_request.h"
+#include "admin/route_process.h"
 #include "balance/balancer.h"
 #include "base/log.h"
 #include "server/server_admin.h"
+#include "server/server_conf.h"
 
 /* Maximum of max_connections, as in the configuration. */
 #define ROUTE_SERVERS_CONNECTIONS_MAX 10000000
@@ -237,22 +239,25 @@ static void route_servers_set_max(struct admin_request *rq, const char *listener
 static void route_servers_set(struct admin_request *rq)
 {
     const char *log_level = NULL, *listener = NULL;
-    uint64_t io_ratio = 0, max = 0;
+    uint64_t io_ratio = 0, max = 0, workers = 0;
 
     if (!admin_field_number(rq, "io_ratio", 1, 100, &io_ratio) ||
+        !admin_field_number(rq, "workers", 1, SERVER_WORKERS_MAX, &workers) ||
         !admin_field_text(rq, "log_level", &log_level) ||
         !admin_field_text(rq, "listener", &listener) ||
         !admin_field_number(rq, "max_connections", 0, ROUTE_SERVERS_CONNECTIONS_MAX, &max))
         return;
     if ((listener != NULL) != admin_field_has(rq, "max_connections"))
         admin_answer_error(rq, 400, "'listener' and 'max_connections' belong together");
-    else if ((io_ratio > 0) + (log_level != NULL) + (listener != NULL) != 1)
-        admin_answer_error(rq, 400,
-                           "either 'io_ratio', 'log_level' or 'max_connections' is needed");
+    else if ((io_ratio > 0) + (workers > 0) + (log_level != NULL) + (listener != NULL) != 1)
+        admin_answer_error(
+            rq, 400, "either 'io_ratio', 'workers', 'log_level' or 'max_connections' is needed");
     else if (log_level)
         route_servers_set_log_level(rq, log_level);
     else if (listener)
         route_servers_set_max(rq, listener, max);
+    else if (workers > 0)
+        route_process_set_workers(rq, (unsigned)workers);
     else
         route_servers_set_io_ratio(rq, (unsigned)io_ratio);
 }
@@ -269,8 +274,8 @@ void route_servers_reset(struct admin_request *rq)
 }
 
 static const char *const change_fields[] = {"server", "state", "weight", NULL};
-static const char *const set_fields[] = {"io_ratio", "log_level", "listener", "max_connections",
-                                         NULL};
+static const char *const set_fields[] = {"io_ratio", "workers",         "log_level",
+                                         "listener", "max_connections", NULL};
 
 static const struct admin_route list[] = {
     {"POST", "/v1/server", ADMIN_ACTION, change_fields, route_servers_change},

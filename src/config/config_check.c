@@ -143,7 +143,8 @@ static uint64_t config_check_own_files(const struct server_conf *conf)
 {
     uint64_t n = CONFIG_CHECK_OWN_FILES + conf->set_aside;
 
-    n += CONFIG_CHECK_LOOP_FILES * (uint64_t)(conf->boss.threads + conf->worker.threads);
+    n += CONFIG_CHECK_LOOP_FILES *
+         (uint64_t)(conf->boss.threads + conf->worker.threads.n + conf->worker.threads.max);
     for (unsigned i = 0; i < conf->n_listeners; i++)
         n += conf->listeners[i].n_addresses;
     return n;

@@ -9,6 +9,7 @@
 #include "config/option_kind.h"
 #include "config/option_rate.h"
 #include "config/option_syslog.h"
+#include "config/option_threads.h"
 #include "engine/affinity.h"
 #include "engine/budget.h"
 #include "engine/chooser.h"
@@ -42,6 +43,11 @@ static const struct option_word affinities[] = {
 
 static const struct option_word io_ratios[] = {
     {"auto", BUDGET_RATIO_AUTO},
+    {NULL, 0},
+};
+
+static const struct option_word worker_threads[] = {
+    {"auto", 0},
     {NULL, 0},
 };
 
@@ -177,9 +183,11 @@ static const struct option boss_rows[] = {
 };
 
 static const struct option worker_rows[] = {
-    {"threads", &option_kind_number, 0, OPTION_LIVE, "0",
-     "0 to 256", "number of threads that serve connections; 0: two per processor",
-     WORKER(threads), 0, SERVER_WORKERS_MAX, NULL, NULL},
+    {"threads", &option_threads_workers, 0, OPTION_LIVE, "0",
+     "0 to 256, auto, or auto N-M such as auto 1-16",
+     "number of threads that serve connections; 0: two per processor; auto: as many as the load "
+     "needs, N to M, else 1 to two per processor",
+     WORKER(threads), 0, SERVER_WORKERS_MAX, worker_threads, NULL},
     {"io_ratio", &option_kind_percent_or_word, 0, OPTION_LIVE, "50",
      "auto, or 1 to 100",
      "share of a loop's time for I/O; the rest is for tasks; auto: by queue_wait_goal",

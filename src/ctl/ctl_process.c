@@ -26,17 +26,18 @@ const struct ctl_option ctl_process_reload_options[] = {
 /* Return the body of a request to change a setting; NULL: wrong usage, which was reported. */
 static json_t *ctl_process_setting(const char *name, const char *value)
 {
+    bool is_ratio = strcmp(name, "io_ratio") == 0;
+    enum ctl_value kind = is_ratio ? CTL_VALUE_PERCENT : CTL_VALUE_NUMBER;
     const char *problem;
 
-    if (strcmp(name, "io_ratio") != 0)
+    if (!is_ratio && strcmp(name, "workers") != 0)
         return ctl_memory_need(json_pack("{s:s}", name, value));
-    problem = ctl_value_check(CTL_VALUE_PERCENT, value);
+    problem = ctl_value_check(kind, value);
     if (problem) {
         ctl_report("%s: '%s' %s", name, value, problem);
         return NULL;
     }
-    return ctl_memory_need(
-        json_pack("{s:I}", name, (json_int_t)ctl_value_number(CTL_VALUE_PERCENT, value)));
+    return ctl_memory_need(json_pack("{s:I}", name, (json_int_t)ctl_value_number(kind, value)));
 }
 
 /* Print the new values, each as `name = value`. */

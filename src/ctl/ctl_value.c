@@ -9,7 +9,7 @@
 #include "base/parse.h"
 
 static const char *const sort_words[] = {"age", "idle", "bytes", NULL};
-static const char *const setting_words[] = {"io_ratio", "log_level", NULL};
+static const char *const setting_words[] = {"io_ratio", "log_level", "workers", NULL};
 
 static bool ctl_value_is_duration(const char *text)
 {
@@ -114,7 +114,8 @@ const char *ctl_value_check(enum ctl_value kind, const char *text)
     case CTL_VALUE_SORT:
         return ctl_value_is_one_of(text, sort_words) ? NULL : "is not age, idle or bytes";
     case CTL_VALUE_SETTING:
-        return ctl_value_is_one_of(text, setting_words) ? NULL : "is not io_ratio or log_level";
+        return ctl_value_is_one_of(text, setting_words) ? NULL
+                                                        : "is not io_ratio, log_level or workers";
     default: return NULL;
     }
 }

@@ -253,12 +253,26 @@ static void admin_desk_edited(struct reload_edit *edit, const char *error)
 
     action->rc = edit->rc;
     action->stopping = error && strcmp(error, RELOAD_EDITS_ENDED) == 0;
-    action->text = error ? strdup(error) : NULL; /* `error` may be too short for it */
+    if (error && action->kind != ADMIN_SET_WORKERS)
+        action->text = strdup(error); /* `action->error` may be too short for it */
     action->n_up = edit->result.n_up;
     action->n_used = edit->result.n_used;
     action->n_sessions = edit->result.n_sessions;
     admin_desk_answer(e->desk, action, error);
     free(e);
+}
+
+/* The number of workers is as configured again; or that has failed. */
+static void admin_desk_undo_servers(struct reload_edit *edit, const char *error)
+{
+    struct admin_desk_edit *e = CONTAINER_OF(edit, struct admin_desk_edit, edit);
+
+    if (error) {
+        admin_desk_edited(edit, error);
+        return;
+    }
+    *edit = (struct reload_edit){.kind = RELOAD_EDIT_UNDO, .done = admin_desk_edited};
+    reload_edit(e->desk->conf.reload, edit);
 }
 
 static void admin_desk_edit(struct admin_desk *desk, struct admin_action *action)
@@ -271,6 +285,15 @@ static void admin_desk_edit(struct admin_desk *desk, struct admin_action *action
     }
     e->desk = desk;
     e->action = action;
+    if (action->kind != ADMIN_EDIT_SERVER) {
+        e->edit = (struct reload_edit){.kind = RELOAD_EDIT_WORKERS,
+                                       .workers = action->workers,
+                                       .done = action->kind == ADMIN_SET_WORKERS
+                                                   ? admin_desk_edited
+                                                   : admin_desk_undo_servers};
+        reload_edit(desk->conf.reload, &e->edit);
+        return;
+    }
     e->edit = (struct reload_edit){.upstream = action->upstream,
                                    .server = action->server,
                                    .line = action->line,
@@ -280,7 +303,8 @@ static void admin_desk_edit(struct admin_desk *desk, struct admin_action *action
 
 static bool admin_desk_is_edit(const struct admin_action *action)
 {
-    return action->kind == ADMIN_EDIT_SERVER || action->kind == ADMIN_UNDO_EDITS;
+    return action->kind == ADMIN_EDIT_SERVER || action->kind == ADMIN_UNDO_EDITS ||
+           action->kind == ADMIN_SET_WORKERS;
 }
 
 /* Is a reload under way, not edits? */
@@ -323,6 +347,7 @@ static void admin_desk_act(struct admin_desk *desk, struct admin_action *action,
     }
     switch (action->kind) {
     case ADMIN_EDIT_SERVER:
+    case ADMIN_SET_WORKERS:
     case ADMIN_UNDO_EDITS: admin_desk_edit(desk, action); break;
     case ADMIN_RELOAD:
     case ADMIN_REVERT: admin_desk_reload(desk, action); break;
@@ -374,17 +399,23 @@ static struct admin_action *admin_desk_take_waiting(struct admin_desk *desk)
     return action;
 }
 
-void admin_desk_step(struct admin_desk *desk, const char *obstacle)
+static void admin_desk_act_on_all(struct admin_desk *desk, const char *obstacle)
 {
     eventfd_t n;
 
-    if (!desk->admin)
-        return;
     (void)eventfd_read(desk->fd, &n);
     admin_desk_wait(desk, admin_desk_take_all(desk));
     while (desk->waiting && !admin_desk_must_wait(desk, desk->waiting))
         admin_desk_act(desk, admin_desk_take_waiting(desk), admin_desk_obstacle(desk, obstacle));
+}
+
+void admin_desk_step(struct admin_desk *desk, const char *obstacle)
+{
+    if (desk->admin)
+        admin_desk_act_on_all(desk, obstacle);
     reload_edits_step(desk->conf.reload, admin_desk_obstacle(desk, obstacle));
+    if (!desk->admin)
+        return;
     admin_desk_look_at_upgrade(desk);
     admin_desk_publish(desk);
 }

@@ -9,6 +9,8 @@
 #include "config/config.h"
 #include "config/config_edits.h"
 #include "daemon/reload_internal.h"
+#include "server/server_admin.h"
+#include "server/server_conf.h"
 
 /* Edits at a time. */
 #define RELOAD_EDITS_MAX 1000
@@ -23,14 +25,14 @@ void reload_edit(struct reload *r, struct reload_edit *edit)
     r->edits.last = edit;
 }
 
-bool reload_edits_are_open(const struct reload *r)
-{
-    return r->edits.first || r->edits.batch;
-}
-
 bool reload_edits_are_applied(const struct reload *r)
 {
     return r->state == RELOAD_EDITING;
+}
+
+bool reload_edits_are_open(const struct reload *r)
+{
+    return r->edits.first || reload_edits_are_applied(r);
 }
 
 static struct reload_edit *reload_edits_take(struct reload_edits *q)
@@ -51,6 +53,7 @@ static const char *reload_edits_why(int rc)
         return "its name has no address (resolve_required), or its upstream would have no server";
     case -EMFILE:
     case -ENFILE: return "too few descriptors are left, see the log";
+    case -ENOMEM: return "out of memory";
     case -E2BIG: return "an upstream would have too many servers";
     case -EAGAIN: return "too many changes under way (a worker loop may hang, see the log)";
     case -ECANCELED:
@@ -119,7 +122,10 @@ void reload_edits_finish(struct reload *r)
     if (r->rc < 0) {
         reload_edits_fail(r, r->rc);
     } else {
-        r->running = r->next;
+        if (r->next)
+            r->running = r->next;
+        else
+            before = NULL; /* the workers have changed */
         r->next = NULL;
         r->state = RELOAD_IDLE;
         config_free(before);
@@ -166,6 +172,47 @@ static void reload_edits_undo_all(struct reload *r)
     reload_edits_apply(r);
 }
 
+/* ---- the number of workers ---- */
+
+static void reload_edits_begin_resize(struct reload *r, struct server_reload *resize)
+{
+    int rc;
+
+    resize->conf = &r->running->server;
+    resize->done = reload_applied;
+    resize->cookie = r;
+    r->state = RELOAD_EDITING;
+    r->rc = -ECANCELED; /* if the server stops, done() is not called */
+    rc = server_resize(r->process->server, resize);
+    if (rc < 0)
+        reload_edits_fail(r, rc);
+}
+
+static void reload_edits_resize(struct reload *r)
+{
+    struct reload_edits *q = &r->edits;
+
+    struct server_workers_conf configured;
+
+    q->batch = reload_edits_take(q);
+    if (q->batch->workers == 0 && server_admin_threads(r->process->server, &configured) == 0) {
+        reload_edits_answer(q, 0);
+        return;
+    }
+    reload_edits_begin_resize(r, &(struct server_reload){.workers = q->batch->workers});
+}
+
+/* Failures are logged by the server; the load is measured anew before the next try. */
+static void reload_edits_scale(struct reload *r)
+{
+    struct server_reload resize = {.workers = 0};
+
+    if (r->state == RELOAD_IDLE && server_scale(r->process->server, &resize))
+        reload_edits_begin_resize(r, &resize);
+}
+
+/* ---- servers ---- */
+
 /* Make ${edit} in ${e}. False: only the end of all is left, out of memory. */
 static bool reload_edits_make(struct reload_edits *q, struct config_edits *e,
                               struct reload_edit *edit, struct reload_edit ***end)
@@ -196,8 +243,8 @@ static unsigned reload_edits_count(struct reload_edits *q)
         q->n_alone--;
         return 1;
     }
-    for (const struct reload_edit *edit = q->first; edit && edit->upstream && n < RELOAD_EDITS_MAX;
-         edit = edit->next)
+    for (const struct reload_edit *edit = q->first;
+         edit && edit->kind == RELOAD_EDIT_SERVER && n < RELOAD_EDITS_MAX; edit = edit->next)
         n++;
     return n;
 }
@@ -244,8 +291,11 @@ void reload_edits_step(struct reload *r, const char *obstacle)
     if (obstacle)
         reload_edits_refuse(q, obstacle);
     while (q->first && r->state == RELOAD_IDLE) {
-        if (!q->first->upstream) {
-            reload_edits_undo_all(r);
+        if (q->first->kind != RELOAD_EDIT_SERVER) {
+            if (q->first->kind == RELOAD_EDIT_UNDO)
+                reload_edits_undo_all(r);
+            else
+                reload_edits_resize(r);
             continue;
         }
         rc = reload_edits_make_all(r);
@@ -256,6 +306,8 @@ void reload_edits_step(struct reload *r, const char *obstacle)
         else
             reload_edits_answer(q, 0); /* all were refused */
     }
+    if (!obstacle)
+        reload_edits_scale(r);
 }
 
 void reload_edits_drop(struct reload *r)

@@ -1,6 +1,6 @@
 /*
  * daemon/reload_edits: adds servers to the running configuration, and removes some, one after the
- * other or many at once.
+ * other or many at once; and changes the number of workers.
  *
  *   reload_edit() ... -> queue -> reload_edits_step(): all that wait, in one step -> done() of each
  *
@@ -15,11 +15,15 @@
 
 struct reload;
 
+enum reload_edit_kind { RELOAD_EDIT_SERVER, RELOAD_EDIT_UNDO, RELOAD_EDIT_WORKERS };
+
 struct reload_edit {
     struct reload_edit *next;
-    const char *upstream; /* NULL: undo all edits */
-    const char *server;   /* ID */
-    const char *line;     /* NULL: remove the server */
+    enum reload_edit_kind kind; /* UNDO: all edits of servers */
+    unsigned workers;           /* WORKERS: their number; 0: as configured */
+    const char *upstream;
+    const char *server; /* ID */
+    const char *line;   /* NULL: remove the server */
     /* Called once. ${error}: why nothing was changed; NULL: it is done, see `result`. */
     void (*done)(struct reload_edit *edit, const char *error);
     int rc; /* set: 0, as config_edits_server(), or another error */
@@ -32,7 +36,8 @@ struct reload_edit {
 /*
  * reload_edit(r, edit) / reload_edits_step(r, obstacle):
  * Queue ${edit} / begin what is queued, unless a reload or other edits are under way; refuse it if
- * there is an ${obstacle}.
+ * there is an ${obstacle}. Without one, begin the change of the number of workers that the load
+ * asks for, if any.
  *
  * Owns:   ${edit}, filled in up to `done`, and its texts must live until done()
  */

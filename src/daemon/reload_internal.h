@@ -15,7 +15,7 @@ enum reload_state {
     RELOAD_IDLE,
     RELOAD_LOADING,
     RELOAD_APPLYING,
-    RELOAD_EDITING /* `next` has the edits of a batch */
+    RELOAD_EDITING /* `next` has the edits of a batch; NULL: the number of workers changes */
 };
 
 /* See daemon/reload_edits. */

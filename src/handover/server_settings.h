@@ -10,6 +10,7 @@
  *   set listener NAME MAX_CONNECTIONS CONFIGURED
  *   set process io_ratio N CONFIGURED
  *   set process log_level LEVEL CONFIGURED
+ *   set process workers N CONFIGURED   CONFIGURED: N,MIN,MAX as in struct server_workers_conf
  *   set pause KIND/NAME UNTIL,HELD,RATE -
  *
  * For a pause, KIND is listener or upstream, and UNTIL its end in ns of CLOCK_MONOTONIC. HELD is
@@ -22,8 +23,12 @@
 #include <stdio.h>
 
 #include "base/must.h"
+#include "upstream/server_line.h"
 
 struct server;
+
+/* The words of the states of a server line, by enum server_line_state. */
+extern const char *const server_settings_states[SERVER_LINE_DISABLED + 1];
 
 /* server_settings_write(sv, f): write all settings. Thread: main, while no reload is under way */
 void server_settings_write(struct server *sv, FILE *f);

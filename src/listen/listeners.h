@@ -116,6 +116,19 @@ void listeners_commit(struct listeners_change *change);
 void listeners_cancel(struct listeners_change *change);
 
 /*
+ * listeners_prepare_acceptors(ls, n) / listeners_commit_acceptors(ls, n) /
+ * listeners_cancel_acceptors(ls):
+ * ${n} workers will accept: open the sockets that they need / use them, and let the sockets of
+ * other loops move / close them again. The numbers of loops in use change before the commit.
+ *
+ * Thread: as listeners_prepare(), while no other change is under way
+ * Errors: 0; -ENOMEM; -EMFILE, -ENFILE; as sock_listen()
+ */
+int listeners_prepare_acceptors(struct listeners *ls, unsigned n) NODISCARD;
+void listeners_commit_acceptors(struct listeners *ls, unsigned n);
+void listeners_cancel_acceptors(struct listeners *ls);
+
+/*
  * listeners_start(ls):
  * Begin to accept.
  *

@@ -137,6 +137,7 @@ int listeners_prepare(struct listeners *ls, const struct listeners_sources *src,
     change->listeners = ls;
     list_init(&change->replaced);
     change->accept_batch = src->accept_batch;
+    change->acceptors = src->acceptors;
     change->leave_ns = src->leave_ns;
     change->why = src->why;
     change->list = calloc(src->n + 1, sizeof(struct listener *));
@@ -159,7 +160,7 @@ int listeners_prepare(struct listeners *ls, const struct listeners_sources *src,
     return 0;
 }
 
-static void listeners_destroy_opened(struct listeners_address *la)
+void listeners_destroy_opened(struct listeners_address *la)
 {
     while (!list_empty(&la->opened)) {
         struct listener_socket *sock = LIST_FIRST(&la->opened, struct listener_socket, link);
@@ -171,7 +172,7 @@ static void listeners_destroy_opened(struct listeners_address *la)
     la->in_the_way = false;
 }
 
-static void listeners_cancel_address(struct listeners *ls, struct listeners_address *la)
+void listeners_cancel_address(struct listeners *ls, struct listeners_address *la)
 {
     listeners_destroy_opened(la);
     if (la->shared)
@@ -421,6 +422,7 @@ void listeners_commit(struct listeners_change *change)
     listeners_commit_limits(change);
     listeners_commit_list(change);
     ls->accept_batch = change->accept_batch;
+    ls->acceptors = change->acceptors;
     lock_release(&ls->lock);
     while (n_closed-- > 0)
         ls->env.stopped(ls->env.cookie);

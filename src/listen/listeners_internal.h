@@ -69,6 +69,7 @@ struct listeners {
     unsigned n_hidden;
     struct timer hidden_end; /* control loop */
     unsigned accept_batch;   /* of the last committed change */
+    unsigned acceptors;      /* the same */
     atomic_bool started;
     bool stopping;
 };
@@ -81,7 +82,7 @@ struct listeners_change_item {
 struct listeners_change {
     struct listeners *listeners;
     struct list replaced; /* generations */
-    unsigned accept_batch;
+    unsigned accept_batch, acceptors;
     int64_t leave_ns;
     char *why;              /* see struct listeners_sources */
     struct listener **list; /* the next listeners.list */
@@ -191,6 +192,15 @@ void listeners_place_sockets(struct listeners *ls);
  * Thread: as listeners_open_sockets(), while the lock is held
  */
 void listeners_commit_opened(struct listeners *ls, struct listeners_address *la);
+
+/*
+ * listeners_destroy_opened(la) / listeners_cancel_address(ls, la):
+ * Close the opened sockets of ${la} / and undo all else that prepares a change.
+ *
+ * Thread: as listeners_open_sockets()
+ */
+void listeners_destroy_opened(struct listeners_address *la);
+void listeners_cancel_address(struct listeners *ls, struct listeners_address *la);
 
 /*
  * listeners_change_find(change, l):

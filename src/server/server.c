@@ -158,6 +158,7 @@ static int server_create_rebalance(struct server *sv)
 
     if (rc == 0)
         rebalance_use(sv->rebalance, &sv->conf->worker.rebalance);
+    server_loops_set_limits(sv, sv->conf);
     return rc;
 }
 

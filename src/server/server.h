@@ -85,6 +85,10 @@ struct server_reload {
     char *why;                 /* as listeners_sources.why, valid until done() */
     struct server_edit *edits; /* of server_edit(), valid until done() */
     unsigned n_edits;
+    unsigned workers;      /* of server_resize(); 0: as configured */
+    bool is_by_load;       /* the load asks for them: that of each now, */
+    unsigned load_percent; /* in the last `load_over_ns` */
+    int64_t load_over_ns;
     /*
      * Called on the control loop at the end of the reload, unless the server is stopped before.
      * ${rc}: 0; or, if nothing was changed, -ECANCELED (given up), -ESHUTDOWN, or the error that
@@ -116,6 +120,19 @@ int server_reload(struct server *sv, const struct server_reload *reload) NODISCA
  * Owns, Errors: as server_reload(); done() may also get -ENODATA, -E2BIG
  */
 int server_edit(struct server *sv, const struct server_reload *edit) NODISCARD;
+
+/*
+ * server_resize(sv, resize) / server_scale(sv, resize):
+ * As server_reload(), but only the number of workers changes: its conf is the one in use. Without
+ * `is_by_load` the number is an administrator's: it stays until reset, or until a reload has
+ * another `threads` / fill in what the load of the workers asks for (threads = auto); false:
+ * nothing.
+ *
+ * Thread: main, after server_start(), while no change is under way
+ * Errors: as server_reload(); done() may also get -ENOMEM, -EMFILE, -ENFILE
+ */
+int server_resize(struct server *sv, const struct server_reload *resize) NODISCARD;
+bool server_scale(struct server *sv, struct server_reload *resize) NODISCARD;
 
 /*
  * server_reload_give_up(sv):

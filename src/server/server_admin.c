@@ -257,6 +257,11 @@ int server_admin_rebalance(const struct server *sv, struct rebalance_ask *ask)
     return rebalance_ask_begin(sv->rebalance, ask);
 }
 
+void server_admin_rebalance_figures(const struct server *sv, struct figure_visitor *v)
+{
+    rebalance_figures(sv->rebalance, v);
+}
+
 struct session_spread_figures server_admin_spread(const struct server *sv)
 {
     return session_spread_figures(sv->spread);

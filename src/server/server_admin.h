@@ -8,6 +8,7 @@
 #define SERVER_SERVER_ADMIN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/must.h"
 #include "engine/task.h"
@@ -16,9 +17,11 @@
 #include "sessions/session_spread.h"
 #include "upstream/server_line.h"
 
+struct figure_visitor;
 struct loop;
 struct rebalance_ask;
 struct server;
+struct server_workers_conf;
 
 enum server_admin_kind {
     SERVER_ADMIN_STATE,  /* `state` of a server line */
@@ -88,6 +91,17 @@ int server_admin_set_io_ratio(struct server *sv, unsigned io_ratio) NODISCARD;
 unsigned server_admin_io_ratio(const struct server *sv, unsigned *configured);
 
 /*
+ * server_admin_threads(sv, configured) / server_admin_start_threads(sv, n):
+ * Return the number of workers that an administrator has set, or 0, and the configured one / use
+ * ${n} workers instead of the configured number, from the start on.
+ *
+ * Thread: as server_admin_io_ratio() / main, before start
+ * Errors: as resize_prepare(), listeners_prepare_acceptors()
+ */
+unsigned server_admin_threads(const struct server *sv, struct server_workers_conf *configured);
+int server_admin_start_threads(struct server *sv, unsigned n) NODISCARD;
+
+/*
  * server_admin_workers(sv):
  * Return the workers, to visit their sessions.
  *
@@ -95,8 +109,23 @@ unsigned server_admin_io_ratio(const struct server *sv, unsigned *configured);
  */
 struct session_scan_workers server_admin_workers(const struct server *sv);
 
-/* server_admin_rebalance(sv, ask): call rebalance_ask_begin(). Errors: as there */
+/*
+ * server_admin_rebalance(sv, ask) / server_admin_rebalance_figures(sv, v):
+ * Call rebalance_ask_begin() / rebalance_figures().
+ *
+ * Errors: as there
+ */
 int server_admin_rebalance(const struct server *sv, struct rebalance_ask *ask) NODISCARD;
+void server_admin_rebalance_figures(const struct server *sv, struct figure_visitor *v);
+
+struct server_scale {
+    unsigned set;          /* by an administrator; 0: no number */
+    unsigned min, max;     /* limits of `threads = auto`, while it applies; max 0: it does not */
+    uint64_t n_up, n_down; /* changes by load */
+};
+
+/* server_admin_scale(sv): what determines the number of workers; not of one instant. */
+struct server_scale server_admin_scale(const struct server *sv);
 
 /* server_admin_spread(sv): the workers in use, and what sessions do as they come and go. */
 struct session_spread_figures server_admin_spread(const struct server *sv);

@@ -185,6 +185,11 @@ int server_edit(struct server *sv, const struct server_reload *edit)
     return server_change_begin(sv, SERVER_EDITS, edit);
 }
 
+int server_resize(struct server *sv, const struct server_reload *resize)
+{
+    return server_change_begin(sv, SERVER_RESIZES, resize);
+}
+
 void server_reload_give_up(struct server *sv)
 {
     struct server_change *change = &sv->change;

@@ -38,8 +38,15 @@ struct server_boss_conf {
     enum affinity_scheduling scheduling;
 };
 
+/* Number of worker threads. */
+struct server_workers_conf {
+    unsigned n; /* 0: two per processor, or fewer under a CPU quota */
+    /* As load demands (server/autoscale_plan). `min` 0: `n`. `max` 0: as many as for `n` = 0. */
+    unsigned min, max;
+};
+
 struct server_worker_conf {
-    unsigned threads;  /* 0: two per processor, or fewer under a CPU quota */
+    struct server_workers_conf threads;
     unsigned io_ratio; /* percent of a turn for I/O, or BUDGET_RATIO_AUTO */
     int64_t queue_wait_goal_ns;
     int64_t task_quantum_ns; /* time for tasks in a turn */

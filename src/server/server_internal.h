@@ -13,6 +13,7 @@
 #include "engine/task.h"
 #include "limits/connection_limit.h"
 #include "net/descriptor_budget.h"
+#include "server/autoscale.h"
 #include "server/descriptors.h"
 #include "server/resize.h"
 #include "server/server.h"
@@ -44,7 +45,8 @@ enum server_phase {
     SERVER_CREATES = 1,
     SERVER_STARTS = 2,
     SERVER_EDITS = 4, /* other servers of some upstreams, nothing else */
-    SERVER_RELOADS = 8
+    SERVER_RELOADS = 8,
+    SERVER_RESIZES = 16 /* another number of workers, nothing else */
 };
 
 /*
@@ -96,12 +98,16 @@ struct server {
     struct overload *overload;            /* NULL: no limits */
     struct descriptor_budget descriptors; /* see note: descriptors in server/descriptors.h */
     struct descriptors_aside aside;
-    struct log_limit refused_limit;
+    struct log_limit refused_limit, resize_limit;
     struct server_change change;
     struct list pauses;      /* changed by the control loop, or main before start */
     struct lock pauses_lock; /* taken to change `pauses`, and by other threads to read it */
     atomic_uint n_pauses;
-    atomic_uint admin_io_ratio; /* see server/server_admin; 0: as configured */
+    atomic_uint admin_io_ratio;       /* see server/server_admin; 0: as configured */
+    atomic_uint admin_threads;        /* workers; the same */
+    struct autoscale autoscale;       /* main only */
+    atomic_uint scale_min, scale_max; /* limits for it; max 0: the number is fixed */
+    atomic_uint_least64_t n_scaled_up, n_scaled_down; /* relaxed */
     /*
      * note: holds. Number of open sessions and listen sockets, plus one until the drain or stop
      * begins; at 0 the server is drained.
@@ -118,7 +124,7 @@ struct server_step {
     void (*cancel)(struct server_change *change);
 };
 
-#define SERVER_STEPS 12
+#define SERVER_STEPS 13
 
 extern const struct server_step server_steps[SERVER_STEPS];
 
@@ -137,6 +143,38 @@ static inline struct server *server_of_change(struct server_change *change)
  */
 void server_change_names_ready(void *change, int error);
 void server_change_checks_ready(void *change);
+
+/*
+ * server_loops_prepare(change) / server_loops_commit(change) / server_loops_cancel(change):
+ * Step of SERVER_RESIZES: the threads of the loops.
+ *
+ * Thread: control loop
+ * Errors: as resize_prepare()
+ */
+int server_loops_prepare(struct server_change *change) NODISCARD;
+void server_loops_commit(struct server_change *change);
+void server_loops_cancel(struct server_change *change);
+
+/*
+ * server_loops_prepare_sockets(change) / server_loops_commit_sockets(change) /
+ * server_loops_cancel_sockets(change):
+ * Step of SERVER_RESIZES: the listen sockets of workers that accept. Other phases: do nothing.
+ *
+ * Thread: control loop
+ * Errors: as listeners_prepare_acceptors()
+ */
+int server_loops_prepare_sockets(struct server_change *change) NODISCARD;
+void server_loops_commit_sockets(struct server_change *change);
+void server_loops_cancel_sockets(struct server_change *change);
+
+/*
+ * server_loops_workers(change) / server_loops_set_limits(sv, conf):
+ * Number of workers after ${change} / let the number of workers be as ${conf} says.
+ *
+ * Thread: control loop, or main before start
+ */
+unsigned server_loops_workers(struct server_change *change);
+void server_loops_set_limits(struct server *sv, const struct server_conf *conf);
 
 /*
  * server_edits_prepare(change) / server_edits_cancel(change) / server_edits_commit(change):

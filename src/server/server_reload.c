@@ -14,61 +14,12 @@
 #include "server/server_internal.h"
 #include "server/server_pause.h"
 #include "server/upstreams.h"
-#include "sessions/rebalance.h"
 #include "spare/spare_pools.h"
 #include "spare/spares.h"
 
 static const struct server_conf *server_change_conf(const struct server_change *change)
 {
     return change->reload.conf;
-}
-
-int server_prepare_threads(struct server *sv, unsigned boss, unsigned workers,
-                           struct resize *change)
-{
-    *change = (struct resize){.threads = &sv->threads,
-                              .workers = sv->workers,
-                              .spares = sv->spares,
-                              .spread = sv->spread,
-                              .descriptors = &sv->descriptors};
-    return resize_prepare(change, boss, workers);
-}
-
-static int server_prepare_loops(struct server_change *change)
-{
-    const struct server_conf *conf = server_change_conf(change);
-    struct server *sv = server_of_change(change);
-    unsigned workers = threads_workers(conf);
-    int rc = server_prepare_threads(sv, conf->boss.threads, workers, &change->resize);
-
-    if (rc < 0)
-        log_error("reload: cannot change to %u boss and %u worker threads: %s", conf->boss.threads,
-                  workers, strerror(-rc));
-    return rc;
-}
-
-/* An administrator's io_ratio lasts until the configured value changes. */
-static void server_commit_io_ratio(struct server *sv, unsigned io_ratio)
-{
-    if (sv->admin_io_ratio > 0 && io_ratio == sv->conf->worker.io_ratio)
-        return;
-    sv->admin_io_ratio = 0;
-    MUST(loop_group_set_io_ratio(sv->threads.workers, io_ratio) == 0);
-}
-
-static void server_commit_loops(struct server_change *change)
-{
-    resize_commit(&change->resize);
-    server_commit_io_ratio(server_of_change(change), server_change_conf(change)->worker.io_ratio);
-    rebalance_use(server_of_change(change)->rebalance,
-                  &server_change_conf(change)->worker.rebalance);
-    loop_group_set_queue_wait_goal(server_of_change(change)->threads.workers,
-                                   server_change_conf(change)->worker.queue_wait_goal_ns);
-}
-
-static void server_cancel_loops(struct server_change *change)
-{
-    resize_cancel(&change->resize);
 }
 
 static int server_prepare_certificates(struct server_change *change)
@@ -293,7 +244,7 @@ static int server_prepare_listeners(struct server_change *change)
         .list = conf->listeners,
         .n = conf->n_listeners,
         .accept_batch = conf->boss.accept_batch,
-        .acceptors = conf->boss.threads > 0 ? 0 : threads_workers(conf),
+        .acceptors = conf->boss.threads > 0 ? 0 : server_loops_workers(change),
         .upstream = server_change_upstream,
         .access_log = server_change_access_log,
         .cookie = change,
@@ -333,7 +284,7 @@ static void server_commit_pauses(struct server_change *change)
  * for the commit. At the start they are bound first, as that may need privileges.
  */
 const struct server_step server_steps[SERVER_STEPS] = {
-    {0, server_prepare_loops, server_commit_loops, server_cancel_loops},
+    {SERVER_RESIZES, server_loops_prepare, server_loops_commit, server_loops_cancel},
     {SERVER_STARTS, server_prepare_certificates, server_commit_certificates,
      server_cancel_certificates},
     {SERVER_CREATES | SERVER_STARTS | SERVER_EDITS, server_prepare_upstreams,
@@ -350,4 +301,6 @@ const struct server_step server_steps[SERVER_STEPS] = {
     {SERVER_STARTS, NULL, server_commit_pauses, NULL},
     {SERVER_CREATES, server_prepare_listeners, server_commit_listeners, server_cancel_listeners},
     {SERVER_EDITS, NULL, server_edits_commit, NULL},
+    {SERVER_RESIZES, server_loops_prepare_sockets, server_loops_commit_sockets,
+     server_loops_cancel_sockets},
 };

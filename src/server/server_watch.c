@@ -11,6 +11,8 @@ void server_add_loop(struct server *sv, struct loop *loop)
 bool server_watch(struct server *sv)
 {
     rebalance_notice(sv->rebalance);
+    autoscale_look(&sv->autoscale, sv->threads.workers, atomic_load(&sv->scale_min),
+                   atomic_load(&sv->scale_max));
     return threads_watch(&sv->threads);
 }
 
@@ -21,6 +23,8 @@ int64_t server_watch_interval_ns(const struct server *sv)
 
 bool server_doze(struct server *sv)
 {
+    if (!atomic_load(&sv->draining) && autoscale_is_settling(&sv->autoscale))
+        return false;
     return threads_doze(&sv->threads);
 }
 

@@ -78,13 +78,34 @@ static unsigned threads_default(const char *section, unsigned per_cpu, unsigned 
     return limit;
 }
 
-unsigned threads_workers(const struct server_conf *conf)
+static unsigned threads_default_workers(void)
 {
     unsigned allowed[CPU_SETSIZE];
+    unsigned n = threads_default("worker", THREADS_WORKERS_PER_CPU, threads_allowed_cpus(allowed));
 
-    return conf->worker.threads > 0
-               ? conf->worker.threads
-               : threads_default("worker", THREADS_WORKERS_PER_CPU, threads_allowed_cpus(allowed));
+    return n < SERVER_WORKERS_MAX ? n : SERVER_WORKERS_MAX;
+}
+
+bool threads_worker_limits(const struct server_workers_conf *conf, unsigned *min, unsigned *max)
+{
+    if (conf->min > 0) {
+        *min = conf->min;
+        *max = conf->max > 0 ? conf->max : threads_default_workers();
+    } else {
+        *min = *max = conf->n > 0 ? conf->n : threads_default_workers();
+    }
+    return conf->min > 0;
+}
+
+unsigned threads_workers(const struct server_workers_conf *conf, unsigned n)
+{
+    unsigned min, max;
+
+    if (!threads_worker_limits(conf, &min, &max))
+        return min;
+    if (n == 0)
+        n = threads_default_workers();
+    return n < min ? min : n > max ? max : n;
 }
 
 static int threads_create_handshakes(struct threads *t, struct tls_handshakes_conf conf)
@@ -121,7 +142,7 @@ static int threads_create_loops(struct threads *t, const struct server_conf *con
     boss.max_loops = SERVER_BOSS_MAX;
     workers.max_loops = SERVER_WORKERS_MAX;
     boss.loop.affinity.scheduling = conf->boss.scheduling;
-    workers.n_loops = threads_workers(conf);
+    workers.n_loops = threads_workers(&worker->threads, 0);
     if (threads_place(&boss, "boss", &conf->boss.cpus, allowed, n_allowed) < 0 ||
         threads_place(&workers, "worker", &worker->cpus, allowed, n_allowed) < 0)
         return -EINVAL;

@@ -13,6 +13,7 @@
 
 struct executor;
 struct server_conf;
+struct server_workers_conf;
 struct tls_handshakes;
 struct watchdog;
 
@@ -36,8 +37,13 @@ struct threads {
  */
 int threads_create(struct threads *t, const struct server_conf *conf) NODISCARD;
 
-/* threads_workers(conf): number of worker threads for ${conf}. */
-unsigned threads_workers(const struct server_conf *conf);
+/*
+ * threads_worker_limits(conf, min, max) / threads_workers(conf, n):
+ * Limits of the number of worker threads for ${conf}; false: it is fixed, ${min} / the number for
+ * ${conf} when there were ${n}; 0: at start.
+ */
+bool threads_worker_limits(const struct server_workers_conf *conf, unsigned *min, unsigned *max);
+unsigned threads_workers(const struct server_workers_conf *conf, unsigned n);
 
 struct threads_change {
     struct loop_group_change boss, workers;

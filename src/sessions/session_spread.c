@@ -321,6 +321,10 @@ int session_spread_create(struct session_spread **out, const struct session_spre
 
 void session_spread_begin(struct session_spread *sp)
 {
+    if (loop_state(sp->conf.control) == LOOP_NOT_STARTED) {
+        sp->n_in_use = loop_group_in_use(session_spread_loops(sp)); /* there are no sessions */
+        return;
+    }
     if (!atomic_exchange(&sp->asked, true) &&
         loop_submit(sp->conf.control, LOOP_CONTROL, &sp->ask) < 0)
         atomic_store(&sp->asked, false);

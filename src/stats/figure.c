@@ -8,7 +8,7 @@
 #define FIGURE_MS_SUFFIX "_ms"
 
 /* Limit of the values of a table with live figures. */
-#define FIGURE_LIVE_BYTES 256
+#define FIGURE_LIVE_BYTES 320
 
 void figure_show(struct figure_visitor *v, const struct figure_table *table,
                  const struct figure_object *object, const void *values)

@@ -41,7 +41,7 @@ static struct upstream_server_conf back = {
 static struct upstream_conf upstreams[] = {
     {.name = "back", .servers = &back, .n_servers = 1, .connect_timeout_ns = NS_PER_S}};
 static const struct server_conf conf = {.boss = {.threads = 2, .accept_batch = 16},
-                                        .worker = {.threads = 3,
+                                        .worker = {.threads = {.n = 3},
                                                    .io_ratio = 50,
                                                    .task_quantum_ns = 5 * NS_PER_MS,
                                                    .max_pending_tasks = 4096},

@@ -8,7 +8,7 @@
 
 /* `.boss` and `.worker`, with so many worker loops. */
 #define SMALL_LOOPS(workers)                                                                 \
-    .boss = {.threads = 1, .accept_batch = 16}, .worker = {.threads = (workers),             \
+    .boss = {.threads = 1, .accept_batch = 16}, .worker = {.threads = {.n = (workers)},      \
                                                            .io_ratio = 50,                   \
                                                            .task_quantum_ns = 5 * NS_PER_MS, \
                                                            .max_pending_tasks = 65536}

@@ -60,7 +60,7 @@ TEST(files, options_not_in_the_file_have_their_defaults)
     ck_assert_uint_eq(config_file.config->server.boss.threads, 1);
     ck_assert_uint_eq(config_file.config->server.boss.accept_batch, 64);
     ck_assert_int_eq(config_file.config->server.boss.scheduling, AFFINITY_BATCH);
-    ck_assert_uint_eq(config_file.config->server.worker.threads, 0);
+    ck_assert_uint_eq(config_file.config->server.worker.threads.n, 0);
     ck_assert_uint_eq(config_file.config->server.worker.io_ratio, 50);
     ck_assert_int_eq(config_file.config->server.worker.task_quantum_ns, 10 * NS_PER_MS);
     ck_assert_uint_eq(config_file.config->server.worker.max_pending_tasks, 1000000);
@@ -99,7 +99,7 @@ TEST(files, options_of_the_file_are_set)
     ck_assert_uint_eq(config_file.config->server.boss.threads, 2);
     ck_assert_uint_eq(config_file.config->server.boss.accept_batch, 1);
     ck_assert_int_eq(config_file.config->server.boss.scheduling, AFFINITY_INHERIT);
-    ck_assert_uint_eq(config_file.config->server.worker.threads, 4);
+    ck_assert_uint_eq(config_file.config->server.worker.threads.n, 4);
     ck_assert_uint_eq(config_file.config->server.worker.io_ratio, 100);
     ck_assert_int_eq(config_file.config->server.worker.task_quantum_ns, NS_PER_S);
     ck_assert_uint_eq(config_file.config->server.worker.max_pending_tasks, 16);

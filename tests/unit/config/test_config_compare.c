@@ -338,7 +338,7 @@ TEST(compare, reload_accepts_all_other_changes)
     ck_assert_str_eq(reload("[worker]\nthreads = 2\ntask_quantum = 1ms\n" ECHO "pipeline = log\n"
                             "[listen f]\naddress = /tmp/x\nservice = echo\nunix_mode = 600\n"),
                      "");
-    ck_assert_uint_eq(config_file.config->server.worker.threads, 2);
+    ck_assert_uint_eq(config_file.config->server.worker.threads.n, 2);
 }
 
 TEST(compare, file_with_errors_reports_only_the_errors)

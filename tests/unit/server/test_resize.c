@@ -279,7 +279,7 @@ TEST(resize, each_worker_in_use_keeps_its_share_of_spares)
 TEST(resize, sessions_of_a_new_worker_use_its_spares)
 {
     conf.n_listeners = 2;
-    conf.worker.threads = 1;
+    conf.worker.threads.n = 1;
     start();
     accept_spares(SPARES);
     resize(1, 2);

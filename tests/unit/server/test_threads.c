@@ -41,7 +41,7 @@ static void setup(void)
 {
     log_lines_capture(LOG_LEVEL_INFO);
     conf = (struct server_conf){.boss = {.threads = 1},
-                                .worker = {.threads = 3,
+                                .worker = {.threads = {.n = 3},
                                            .io_ratio = 50,
                                            .task_quantum_ns = NS_PER_MS,
                                            .max_pending_tasks = 64},
@@ -140,7 +140,7 @@ TEST_EACH(threads, there_are_two_workers_for_each_processor_of_the_quota, 3)
         snprintf(cpu_max, sizeof(cpu_max), "max 100000\n");
     else
         snprintf(cpu_max, sizeof(cpu_max), "%u 100000\n", _i == 1 ? processors * 100000 : 50000);
-    conf.worker.threads = 0;
+    conf.worker.threads.n = 0;
     ck_assert_int_eq(threads_create(&threads, &conf), 0);
     ck_assert_uint_eq(loop_group_size(threads.workers), _i == 2 ? 1 : 2 * processors);
     EXPECT_LOG_LINES(": the control group's quota is 0.50 processors", _i == 2);

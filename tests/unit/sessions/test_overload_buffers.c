@@ -29,7 +29,7 @@ static size_t held;
 static void setup(void)
 {
     static const struct server_conf server = {.boss = {.threads = 1},
-                                              .worker = {.threads = 2,
+                                              .worker = {.threads = {.n = 2},
                                                          .io_ratio = 50,
                                                          .task_quantum_ns = NS_PER_MS,
                                                          .max_pending_tasks = 64},

@@ -40,7 +40,7 @@ static void start(enum chooser_kind chooser, unsigned workers, unsigned max_pend
 
     holder = sockets_bound(&address);
     conf = (struct server_conf){.boss = {.threads = 1, .accept_batch = 16},
-                                .worker = {.threads = workers,
+                                .worker = {.threads = {.n = workers},
                                            .chooser = chooser,
                                            .io_ratio = 50,
                                            .task_quantum_ns = 5 * NS_PER_MS,
