@@ -8,7 +8,7 @@ import threading
 import time
 
 from support import net
-from support.admin import get, section
+from support.admin import get, post, section
 from support.case import check, check_equal, test
 
 SIZES = (4, 2, 1, 3)
@@ -23,16 +23,16 @@ KINDS = {
 class Resized:
     """A daemon with a listener of each of these kinds, and a number of workers that changes."""
 
-    def __init__(self, t, kinds=("echo",), options=""):
-        self.t, self.admin, self.options = t, t.path("admin.sock"), options
+    def __init__(self, t, kinds=("echo",), options="", boss=1, worker=""):
+        self.t, self.admin, self.options, self.boss, self.worker = t, t.path("admin.sock"), options, boss, worker
         self.addresses = {kind: t.address() for kind in {**dict.fromkeys(kinds), "echo": None}}
 
-    def config(self, workers, more=""):
+    def config(self, workers):
         listeners = "".join(
             f"[listen {kind}]\naddress = {address}\n" + KINDS[kind]
             + ("" if "service" in KINDS[kind] else "service = proxy\nupstream = back\n") + self.options
             for kind, address in self.addresses.items())
-        return (f"[worker]\nthreads = {workers}\n{more}" + section(self.admin) + listeners
+        return (f"[boss]\nthreads = {self.boss}\n[worker]\nthreads = {workers}\n{self.worker}" + section(self.admin) + listeners
                 + f"[upstream back]\nserver.only = {self.addresses['echo']}\n")
 
     @contextlib.contextmanager
@@ -44,6 +44,11 @@ class Resized:
     def resize(self, workers):
         self.daemon.reload(self.config(workers))
 
+    def set(self, workers, status=200):
+        answer = post(self.admin, "/v1/set", {"workers": workers})
+        check_equal(answer.status, status, answer.body)
+        return answer.json
+
     def connections(self):
         """How many each worker loop has."""
         return [loop["connections"] for loop in get(self.admin, "/v1/loops").json["loops"]
@@ -51,6 +56,11 @@ class Resized:
 
     def workers(self):
         return get(self.admin, "/v1/status").json["workers"]
+
+    def moved(self):
+        """Workers in use, what moved because they change, and what stays on others."""
+        now = self.workers()
+        return now["threads"], now["sessions_moved"], now["staying"]
 
 
 def stream(address, stop):
@@ -122,10 +132,10 @@ def what_cannot_move_is_said(t):
         r.resize(1)
         t.eventually(lambda: r.daemon.log_lines("workers: 2 -> 1 threads: sessions moved: 0, not yet: 1: preface=1"),
                      "a log line")
-        t.eventually(lambda: r.workers() == {"threads": 1, "sessions_moved": 0, "staying": {"preface": 1}}, "the status")
+        t.eventually(lambda: r.moved() == (1, 0, {"preface": 1}), "the status")
         for s in clients:
             s.sendall(b"5.6.7.8 1 2\r\n")
             check_equal(net.exchange(s, b"hello"), b"hello", "the echo")
         t.eventually(lambda: r.connections() == [2, 0], "it has moved", within=20)
         t.eventually(lambda: r.daemon.log_lines("the threads out of use have no sessions any more"), "a log line")
-        check_equal(r.workers(), {"threads": 1, "sessions_moved": 1, "staying": {}}, "the status")
+        check_equal(r.moved(), (1, 1, {}), "the status")
