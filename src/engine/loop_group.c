@@ -137,6 +137,16 @@ unsigned loop_group_max(const struct loop_group *g)
     return g->max_loops;
 }
 
+bool loop_group_uses(const struct loop_group *g, const struct loop *loop)
+{
+    unsigned n = loop_group_in_use(g);
+
+    for (unsigned i = 0; i < n; i++)
+        if (loop_group_at(g, i) == loop)
+            return true;
+    return false;
+}
+
 struct move_gate *loop_group_moves(struct loop_group *g)
 {
     return &g->moves;

@@ -76,6 +76,9 @@ unsigned loop_group_max(const struct loop_group *g);
  */
 unsigned loop_group_made(const struct loop_group *g);
 
+/* loop_group_uses(g, loop): is ${loop} one of ${g} in use? */
+bool loop_group_uses(const struct loop_group *g, const struct loop *loop);
+
 /* loop_group_moves(g): the gate of moves between the loops of ${g}. */
 struct move_gate *loop_group_moves(struct loop_group *g);
 

@@ -48,14 +48,15 @@ static int rebalance_round_move(struct rebalance_round *r, struct worker *w, str
 {
     int64_t now_ns = loop_now_ns(s->owner->net->loop);
     unsigned load_us = rebalance_round_load_us(s, now_ns);
-    int to = rebalance_plan_place(&r->plan, r->from, load_us), rc;
+    int to = rebalance_plan_place(&r->plan, r->from, load_us), rc = -ESHUTDOWN;
 
     if (to == REBALANCE_PLAN_NONE) {
         r->counts.heavy++;
         return 0;
     }
-    session_set_moved(s, now_ns); /* before the other loop has it */
-    rc = worker_move(w, s, loop_group_at(r->loops, (unsigned)to));
+    session_set_moved(s, now_ns);                   /* before the other loop has it */
+    if ((unsigned)to < loop_group_in_use(r->loops)) /* it may have been parked since the plan */
+        rc = worker_move(w, s, loop_group_at(r->loops, (unsigned)to));
     if (rc == 0) {
         r->counts.moved++;
         r->got[to]++;

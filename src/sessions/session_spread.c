@@ -44,6 +44,7 @@ struct session_spread {
     unsigned rounds;
     uint64_t moved; /* since the change */
     bool told;
+    bool had_parked; /* sessions, when that was told */
     atomic_uint_least64_t total_moved, staying[SESSION_OBSTACLES]; /* relaxed */
     struct visit visit;
     struct session_spread_part *parts; /* behind `visit_parts` */
@@ -218,9 +219,10 @@ static void session_spread_tell(struct session_spread *sp,
         log_notice("workers: %u -> %u threads: sessions moved: %llu, not yet: %u%s", sp->before,
                    sp->n_in_use, (unsigned long long)sp->moved, parked,
                    session_spread_why(counts, why));
-    else if (sp->told && parked == 0)
+    else if (sp->told && sp->had_parked && parked == 0)
         log_notice("workers: the threads out of use have no sessions any more");
     sp->told = true;
+    sp->had_parked = parked > 0;
 }
 
 static void session_spread_publish(struct session_spread *sp,
@@ -251,7 +253,7 @@ static void session_spread_run_answer(struct task *t)
     struct session_spread *sp = CONTAINER_OF(t, struct session_spread, answer);
     struct session_spread_counts counts = session_spread_sum(sp);
     unsigned parked = session_spread_parked(sp);
-    bool soon = counts.held_off > 0 && ++sp->rounds < WORKER_MOVE_TRIES;
+    bool is_first = !sp->told, soon = counts.held_off > 0 && ++sp->rounds < WORKER_MOVE_TRIES;
 
     sp->under_way = false;
     session_spread_publish(sp, &counts);
@@ -263,10 +265,11 @@ static void session_spread_run_answer(struct task *t)
         loop_schedule(sp->conf.control, &sp->again, WORKER_MOVE_PAUSE_NS);
         return;
     }
-    if (!sp->told || parked == 0)
+    if (is_first || parked == 0)
         session_spread_tell(sp, &counts, parked);
     sp->evens = false;
-    if (parked > 0 && !atomic_load(sp->conf.draining))
+    /* After the first round, sessions may be on their way that were given to a loop before. */
+    if ((is_first || parked > 0) && !atomic_load(sp->conf.draining))
         loop_schedule(sp->conf.control, &sp->again, SESSION_SPREAD_LATER_NS);
 }
 

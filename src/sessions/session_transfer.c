@@ -32,10 +32,13 @@ static bool session_transfer_visit(void *cookie, unsigned i, struct session *s)
 {
     struct session_transfer *t = cookie;
     struct session_transfer_part *part = &t->parts[i];
+    int rc = -ESHUTDOWN;
 
     if (!session_filter_matches(&t->filter, s, clock_now_ns()))
         return false;
-    switch (worker_move(t->workers.list[i], s, t->conf.to)) {
+    if (loop_group_uses(t->workers.loops, t->conf.to)) /* it may have been parked meanwhile */
+        rc = worker_move(t->workers.list[i], s, t->conf.to);
+    switch (rc) {
     case 0: part->result.moved++; return true;
     case -EALREADY: part->result.there++; return false;
     case -EBUSY: part->result.busy++; return false;

@@ -75,6 +75,8 @@ def while_rebalancing(t, boss):
         r.set(4)
         post(r.admin, "/v1/sessions/move", {"all": True, "to": "work-2-1"})
         t.eventually(lambda: rebalance(r)["moved"] > 0, "sessions are rebalanced", within=30)
+        r.set(1)
+        t.eventually(lambda: sum(r.connections()[1:]) == 0, "no session is left on a parked loop", within=20)
 
 
 @test(each=[{"workers": 0, "why": "not a number from 1 to 256"}, {"workers": 257, "why": "not a number from 1 to 256"},

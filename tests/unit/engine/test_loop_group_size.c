@@ -99,6 +99,10 @@ TEST_EACH(size, loops_in_use_are_picked_and_parked_loops_are_not, 3)
         resize(sizes[i]);
         ck_assert_uint_eq(loop_group_in_use(loop_groups.group), sizes[i]);
         ck_assert_uint_eq(chosen(sizes[i] * 64), first(sizes[i]));
+        for (unsigned k = 0; k < loop_group_size(loop_groups.group); k++)
+            ck_assert_int_eq(
+                loop_group_uses(loop_groups.group, loop_group_at(loop_groups.group, k)),
+                k < sizes[i]);
     }
     ck_assert_uint_eq(loop_group_size(loop_groups.group), 16);
     end();
