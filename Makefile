@@ -153,6 +153,7 @@ help:
 #: make bench-skew           what light connections notice of heavy ones on one loop, beside HAProxy and nginx (BENCH_FLAGS)
 #: make bench-io-ratio       what io_ratio does to tasks and to clients, under three mixes (BENCH_FLAGS)
 #: make bench-moves          how long a client waits while its session moves to another loop (BENCH_FLAGS)
+#: make bench-resize         what clients notice of workers that come and go, beside HAProxy and nginx (BENCH_FLAGS)
 #: make bench-reload         what clients notice of reloads and upgrades, beside HAProxy and nginx (BENCH_FLAGS)
 #: make test-build          build with other flags, paths and tools, and install (minutes)
 #: make test-systemd        run it as a service of a systemd that systemd-nspawn boots in a new Debian root (as root)
@@ -494,6 +495,10 @@ bench-io-ratio: $(PROGRAM)
 .PHONY: bench-moves
 bench-moves: $(PROGRAM)
 	$(PYTHON) tests/bench/moves.py --reactord $(PROGRAM) $(BENCH_FLAGS)
+
+.PHONY: bench-resize
+bench-resize: $(PROGRAM)
+	$(PYTHON) tests/bench/reload.py --reactord $(PROGRAM) --workers 1,4,2,1 $(BENCH_FLAGS)
 
 .PHONY: bench-reload
 bench-reload: $(PROGRAM)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """
-reload.py: what clients notice of reloads and upgrades, beside HAProxy and nginx.
+reload.py: what clients notice of reloads and upgrades, or of more and fewer workers, beside HAProxy
+and nginx.
 
-See README.md, "Reload".
+See README.md, "Reload" and "Workers that come and go".
 """
 
 import argparse
@@ -26,6 +27,7 @@ from runner.progress import progress
 
 UPGRADES = 3
 SETTLE_S = 3
+RESIZE_S = 2  # between two numbers of workers
 
 
 def read_options():
@@ -37,6 +39,9 @@ def read_options():
     parser.add_argument("--connections", type=int, default=50, help="of wrk (default: 50)")
     parser.add_argument("--contenders", default="reactord,haproxy3,haproxy,nginx",
                         metavar="NAME,...", help="default: all that can run")
+    parser.add_argument("--workers", type=lambda text: [int(n) for n in text.split(",")],
+                        metavar="N,...", help="change nothing but the number of workers, to the "
+                        f"next of these each {RESIZE_S} s, without upgrades")
     add_servers(parser, "haproxy", "haproxy3", "nginx")
     return parser.parse_args()
 
@@ -109,6 +114,20 @@ def disturb(server, ports, seconds, told_of):
     return falls, upgrades
 
 
+def resize(server, ports, options, told_of):
+    """Another number of workers each RESIZE_S; how many counters fell, how many upgrades."""
+    falls, last, values = 0, server.counters(), changed(ports, 4)
+    for turn in range(options.seconds // RESIZE_S):
+        began_s = time.monotonic()
+        server.resize({**values, "THREADS": options.workers[turn % len(options.workers)]})
+        time.sleep(max(0.0, began_s + RESIZE_S - time.monotonic()))
+        now = server.counters()
+        falls += fallen(last, now)
+        last = now
+        progress(f"{told_of}: {turn + 1}")
+    return falls, 0
+
+
 def run_once(name, server, options, stack):
     """One run; a row of the table."""
     ports = {key: free_port() for key in
@@ -133,7 +152,10 @@ def run_once(name, server, options, stack):
     wrk = Wrk(ports["WEB"], options.seconds + 2 * UPGRADES, options.connections)
     watch = Watch(server)
     told = Told()
-    falls, upgrades = disturb(server, ports, options.seconds, name)
+    if options.workers:
+        falls, upgrades = resize(server, ports, options, name)
+    else:
+        falls, upgrades = disturb(server, ports, options.seconds, name)
     for client in visitors + streams:
         client.stop()
     wrk.result(told)
@@ -177,9 +199,11 @@ def main():
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     everyone, rows, is_whole = all_contenders(options), {}, True
+    what = (f"{'-'.join(map(str, options.workers))} workers, {RESIZE_S} s each, for "
+            f"{options.seconds} s" if options.workers else
+            f"a change each second for {options.seconds} s, then {UPGRADES} upgrades")
     print(f"{time.strftime('%Y-%m-%d %H:%M')}, Linux {platform.release()}, {os.cpu_count()} CPUs, "
-          f"{options.idle} idle, {options.streams} streams, a change each second for "
-          f"{options.seconds} s, then {UPGRADES} upgrades", flush=True)
+          f"{options.idle} idle, {options.streams} streams, {what}", flush=True)
     for name in options.contenders.split(","):
         server = everyone[name]
         if server.why_missing():

@@ -1,5 +1,6 @@
 """contenders: what is reloaded and upgraded, and how each is told."""
 
+import json
 import os
 import re
 import shlex
@@ -11,6 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from control import UnixConnection
 from runner.contender import CONF, fill_in
 from runner.process import READY_LIMIT_S, BenchError
 
@@ -102,6 +104,11 @@ class Reloaded:
         """Tell it to read its configuration again."""
         raise NotImplementedError
 
+    def resize(self, values):
+        """Use another number of workers: by a reload, unless there is another way."""
+        self.write(values)
+        self.reload()
+
     def upgrade(self):
         """Tell it to replace its program; False: it refuses."""
         raise NotImplementedError
@@ -128,6 +135,15 @@ class Reactord(Reloaded):
 
     def reload(self):
         os.kill(self.newest(), signal.SIGHUP)
+
+    def resize(self, values):
+        connection = UnixConnection(str(self.directory / "admin.sock"))
+        connection.request("POST", "/v1/set", json.dumps({"workers": values["THREADS"]}),
+                           {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        if answer.status != 200:
+            raise BenchError(f"no {values['THREADS']} workers: {answer.read().decode()}")
+        connection.close()
 
     def upgrade(self):
         os.kill(self.newest(), signal.SIGUSR2)
