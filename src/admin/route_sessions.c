@@ -135,7 +135,7 @@ static bool route_sessions_order(struct admin_request *rq, struct session_query_
         return false;
     conf->limit = (unsigned)limit;
     if (session_query_sort_of(&conf->sort, sort) < 0) {
-        admin_answer_error(rq, 400, "'sort' is not age, idle or bytes");
+        admin_answer_error(rq, 400, "'sort' is not age, idle, bytes or load");
         return false;
     }
     if (after &&

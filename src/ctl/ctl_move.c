@@ -19,9 +19,9 @@ static enum ctl_exit ctl_move_misuse(const char *why)
     return CTL_EXIT_FAILED;
 }
 
-static long long ctl_move_number(const struct ctl_answer *answer, const char *key)
+static long long ctl_move_number(const json_t *answer, const char *key)
 {
-    return json_integer_value(json_object_get(answer->json, key));
+    return json_integer_value(json_object_get(answer, key));
 }
 
 static void ctl_move_add(json_t *body, const char *key, json_t *value)
@@ -29,7 +29,7 @@ static void ctl_move_add(json_t *body, const char *key, json_t *value)
     ctl_memory_need(json_object_set_new(body, key, value) == 0 ? body : NULL);
 }
 
-static void ctl_move_print(const struct ctl_answer *answer)
+static void ctl_move_print(const json_t *answer)
 {
     long long moved = ctl_move_number(answer, "moved");
 
@@ -42,17 +42,13 @@ static enum ctl_exit ctl_move_send(struct ctl_context *c, json_t *body)
 {
     struct ctl_answer answer;
     enum ctl_exit code = ctl_context_post(c, "/v1/sessions/move", body, &answer);
+    bool has_failed;
 
     if (code != CTL_EXIT_OK)
         return code;
-    if (c->prints_json)
-        ctl_print_json(&answer);
-    else
-        ctl_move_print(&answer);
-    if (ctl_move_number(&answer, "failed") > 0)
-        code = CTL_EXIT_REFUSED;
-    ctl_client_drop(&answer);
-    return code;
+    has_failed = ctl_move_number(answer.json, "failed") > 0;
+    code = ctl_print_answer(c, &answer, ctl_move_print);
+    return has_failed ? CTL_EXIT_REFUSED : code;
 }
 
 enum ctl_exit ctl_move_sessions(struct ctl_context *c, const struct ctl_arguments *a)
@@ -73,14 +69,14 @@ enum ctl_exit ctl_move_sessions(struct ctl_context *c, const struct ctl_argument
     return ctl_move_send(c, body);
 }
 
-static double ctl_move_percent(const struct ctl_answer *answer, const char *key)
+static double ctl_move_percent(const json_t *answer, const char *key)
 {
-    return json_number_value(json_object_get(answer->json, key));
+    return json_number_value(json_object_get(answer, key));
 }
 
-static void ctl_move_print_rebalance(const struct ctl_answer *answer)
+static void ctl_move_print_rebalance(const json_t *answer)
 {
-    const char *from = json_string_value(json_object_get(answer->json, "from"));
+    const char *from = json_string_value(json_object_get(answer, "from"));
     long long moved = ctl_move_number(answer, "moved");
 
     if (!from) {
@@ -90,7 +86,7 @@ static void ctl_move_print_rebalance(const struct ctl_answer *answer)
     printf("moved %lld %s from %s (busy %.0f%%; the idlest, %s: %.0f%%); %lld are too heavy, %lld "
            "cannot move now, %lld failed\n",
            moved, moved == 1 ? "session" : "sessions", from, ctl_move_percent(answer, "load"),
-           json_string_value(json_object_get(answer->json, "idlest")),
+           json_string_value(json_object_get(answer, "idlest")),
            ctl_move_percent(answer, "idlest_load"), ctl_move_number(answer, "heavy"),
            ctl_move_number(answer, "busy"), ctl_move_number(answer, "failed"));
 }
@@ -102,12 +98,5 @@ enum ctl_exit ctl_move_rebalance(struct ctl_context *c, const struct ctl_argumen
         ctl_context_post(c, "/v1/rebalance", ctl_memory_need(json_object()), &answer);
 
     (void)a;
-    if (code != CTL_EXIT_OK)
-        return code;
-    if (c->prints_json)
-        ctl_print_json(&answer);
-    else
-        ctl_move_print_rebalance(&answer);
-    ctl_client_drop(&answer);
-    return code;
+    return code == CTL_EXIT_OK ? ctl_print_answer(c, &answer, ctl_move_print_rebalance) : code;
 }

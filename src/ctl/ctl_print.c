@@ -37,3 +37,14 @@ void ctl_print_text(const struct ctl_answer *answer)
     else
         fwrite(answer->body, 1, answer->len, stdout);
 }
+
+enum ctl_exit ctl_print_answer(const struct ctl_context *c, struct ctl_answer *answer,
+                               void (*print)(const json_t *json))
+{
+    if (c->prints_json)
+        ctl_print_json(answer);
+    else
+        print(answer->json);
+    ctl_client_drop(answer);
+    return CTL_EXIT_OK;
+}

@@ -7,7 +7,7 @@
 #include "ctl/ctl_pages.h"
 
 const struct ctl_option ctl_sessions_options[] = {
-    {"sort", "KEY", CTL_VALUE_SORT, "age (default), idle or bytes; largest value first", 0},
+    {"sort", "KEY", CTL_VALUE_SORT, "age (default), idle, bytes or load; largest value first", 0},
     {"limit", "N", CTL_VALUE_NUMBER, "show at most N sessions (100; 0: all)", 0},
     {NULL, NULL, 0, NULL, 0},
 };

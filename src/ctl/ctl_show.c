@@ -204,6 +204,8 @@ static void ctl_show_print_status(const json_t *status)
     ctl_show_field("old processes", json_object_get(upgrade, "old_processes"));
     ctl_show_handoff(json_object_get(upgrade, "handoff"));
     ctl_show_field("edits", json_object_get(status, "edits"));
+    ctl_show_field("workers", json_object_get(json_object_get(status, "workers"), "threads"));
+    ctl_show_field("rebalanced", json_object_get(json_object_get(status, "rebalance"), "moved"));
 }
 
 enum ctl_exit ctl_show_status(struct ctl_context *c, const struct ctl_arguments *a)
@@ -212,14 +214,7 @@ enum ctl_exit ctl_show_status(struct ctl_context *c, const struct ctl_arguments 
     enum ctl_exit code = ctl_context_get(c, "/v1/status", &answer);
 
     (void)a;
-    if (code != CTL_EXIT_OK)
-        return code;
-    if (c->prints_json)
-        ctl_print_json(&answer);
-    else
-        ctl_show_print_status(answer.json);
-    ctl_client_drop(&answer);
-    return CTL_EXIT_OK;
+    return code == CTL_EXIT_OK ? ctl_print_answer(c, &answer, ctl_show_print_status) : code;
 }
 
 /* ---- texts ---- */

@@ -22,7 +22,7 @@
 const struct ctl_option ctl_top_options[] = {
     {"once", NULL, 0, "write plain text once and exit", 0},
     {"interval", "DURATION", CTL_VALUE_DURATION, "time between samples (1s)", 0},
-    {"sort", "KEY", CTL_VALUE_SORT, "sessions by bytes (default), age or idle", 0},
+    {"sort", "KEY", CTL_VALUE_SORT, "sessions by bytes (default), load, age or idle", 0},
     {NULL, NULL, 0, NULL, 0},
 };
 

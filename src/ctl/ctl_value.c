@@ -8,7 +8,7 @@
 #include "base/must.h"
 #include "base/parse.h"
 
-static const char *const sort_words[] = {"age", "idle", "bytes", NULL};
+static const char *const sort_words[] = {"age", "idle", "load", "bytes", NULL};
 static const char *const setting_words[] = {"io_ratio", "log_level", "workers", NULL};
 
 static bool ctl_value_is_duration(const char *text)
@@ -112,7 +112,7 @@ const char *ctl_value_check(enum ctl_value kind, const char *text)
     case CTL_VALUE_SESSION_ID:
         return ctl_value_is_session_id(text) ? NULL : "is no session ID of 32 digits 0-9 a-f";
     case CTL_VALUE_SORT:
-        return ctl_value_is_one_of(text, sort_words) ? NULL : "is not age, idle or bytes";
+        return ctl_value_is_one_of(text, sort_words) ? NULL : "is not age, idle, bytes or load";
     case CTL_VALUE_SETTING:
         return ctl_value_is_one_of(text, setting_words) ? NULL
                                                         : "is not io_ratio, log_level or workers";

@@ -92,6 +92,7 @@ static int64_t session_query_rank(const struct session_query *q, const struct se
     switch (q->conf.sort) {
     case SESSION_QUERY_IDLE: return clock_sooner(session_active_at_ns(s), q->began_at_ns);
     case SESSION_QUERY_BYTES: return client ? -(int64_t)(client->bytes_in + client->bytes_out) : 0;
+    case SESSION_QUERY_LOAD: return -(int64_t)session_load_us(s, q->asked_at_ns);
     case SESSION_QUERY_AGE: break;
     }
     return s->began_at_ns;

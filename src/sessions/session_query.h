@@ -5,8 +5,8 @@
  *
  * Pages are stateless: a cursor is the sort key of a page's last row. Sorted by age, each session
  * that stays open meanwhile is listed exactly once, and sessions begun after the first page are not
- * listed. A session with I/O between pages may be listed again (sorted by idle time) or missed
- * (sorted by bytes).
+ * listed. A session with I/O between pages may be listed again (sorted by idle time or load) or
+ * missed (sorted by bytes or load).
  */
 #ifndef SESSIONS_SESSION_QUERY_H
 #define SESSIONS_SESSION_QUERY_H
@@ -23,9 +23,14 @@ struct session_scan_workers;
 
 #define SESSION_QUERY_LIMIT_MAX 1000
 
-enum session_query_sort { SESSION_QUERY_AGE, SESSION_QUERY_IDLE, SESSION_QUERY_BYTES };
+enum session_query_sort {
+    SESSION_QUERY_AGE,
+    SESSION_QUERY_IDLE,
+    SESSION_QUERY_BYTES,
+    SESSION_QUERY_LOAD
+};
 
-#define SESSION_QUERY_SORTS 3
+#define SESSION_QUERY_SORTS 4
 
 /* Position behind a row in the sort order; `began_at_ns` is the time of the first page. */
 struct session_query_cursor {
@@ -74,7 +79,7 @@ void session_query_page_free(struct session_query_page *page);
 
 /*
  * session_query_sort_of(out, word):
- * Parse `age`, `idle` or `bytes`.
+ * Parse `age`, `idle`, `bytes` or `load`.
  *
  * Errors: 0; -EINVAL
  */

@@ -7,8 +7,11 @@
 
 #include "sessions/session_query.h"
 
-static const char *const session_query_words[SESSION_QUERY_SORTS] = {
-    [SESSION_QUERY_AGE] = "age", [SESSION_QUERY_IDLE] = "idle", [SESSION_QUERY_BYTES] = "bytes"};
+static const char *const session_query_words[SESSION_QUERY_SORTS] = {[SESSION_QUERY_AGE] = "age",
+                                                                     [SESSION_QUERY_IDLE] = "idle",
+                                                                     [SESSION_QUERY_BYTES] =
+                                                                         "bytes",
+                                                                     [SESSION_QUERY_LOAD] = "load"};
 
 int session_query_sort_of(enum session_query_sort *out, const char *word)
 {

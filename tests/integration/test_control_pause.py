@@ -115,7 +115,7 @@ def all_at_once(t):
 
     with Place(t, "abc", options="check = tcp\ncheck_interval = 50ms") as place:
         tasks = [net.Task(come_and_go, place, n) for n in range(6)]
-        for sort in ("age", "idle", "bytes"):
+        for sort in ("age", "idle", "bytes", "load"):
             tasks.append(net.Task(ask, place, f"/v1/sessions?sort={sort}&limit=3", None))
         tasks.append(net.Task(ask, place, "/v1/sessions/kill", {"server": "back/a"}, {"min_age": "5ms"}))
         tasks.append(net.Task(ask, place, "/v1/shed", {"upstream": "back", "percent": 50, "over": "10ms"}))

@@ -146,7 +146,7 @@ def real_token(t):
     {"words": "help ", "wanted": ["status", "kill"]},
     {"words": "drain ", "wanted": ["back/a", "back/b"]},
     {"words": "pause ", "wanted": ["front", "back"]},
-    {"words": "sessions --sort ", "wanted": ["age", "idle", "bytes"]},
+    {"words": "sessions --sort ", "wanted": ["age", "idle", "load", "bytes"]},
     {"words": "sessions --loop ", "wanted": ["wrkr-2-1"]},
     {"words": "kill --", "wanted": ["--listener", "--dry-run", "--json"]},
     {"words": "set ", "wanted": ["io_ratio", "log_level"]},

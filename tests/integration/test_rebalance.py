@@ -182,7 +182,9 @@ def at_request(t):
     """off: reactorctl rebalance moves sessions once, `sessions` and `top` show their loads, and calm loops keep theirs"""
     with skewed(t, worker="rebalance = off\n") as (daemon, admin, _):
         t.eventually(lambda: sum(row["load"] or 0 for row in sessions(admin)) > 0, "loads are measured")
-        check("LOAD" in t.reactorctl("-s", admin, "sessions").out, "no column LOAD")
+        check("LOAD" in t.reactorctl("-s", admin, "sessions", "--sort", "load").out, "no column LOAD")
+        loads = [row["load"] for row in get(admin, "/v1/sessions?sort=load").json["sessions"]]
+        check_equal(loads, sorted(loads, reverse=True), "loads, the heaviest first")
         top = t.reactorctl("-s", admin, "top").out
         check("LOAD" in top and LOOPS[0] in top, f"no load in top: {top}")
         run = t.reactorctl("-s", admin, "rebalance")

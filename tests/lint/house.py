@@ -21,7 +21,7 @@ LONG_FOLDERS = {
     "net": 9410,
     "server": 6330,
     "service": 7130,
-    "sessions": 5600,
+    "sessions": 5620,
     "stats": 5680,
     "tls": 7430,
 }
