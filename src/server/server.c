@@ -158,7 +158,6 @@ static int server_create_rebalance(struct server *sv)
 
     if (rc == 0)
         rebalance_use(sv->rebalance, &sv->conf->worker.rebalance);
-    server_loops_set_limits(sv, sv->conf);
     return rc;
 }
 
@@ -276,6 +275,7 @@ static int server_use_first(struct server *sv)
 
     if (rc < 0)
         return rc;
+    server_loops_set_limits(sv, sv->conf);
     sockets = listeners_sockets_wanted(sv->listeners);
     if (n_boss > sockets)
         log_warning(

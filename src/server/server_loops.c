@@ -97,12 +97,12 @@ static void server_loops_commit_io_ratio(struct server *sv, unsigned io_ratio)
 
 void server_loops_set_limits(struct server *sv, const struct server_conf *conf)
 {
-    unsigned min, max;
-    bool is_auto = threads_worker_limits(&conf->worker.threads, &min, &max) &&
-                   atomic_load(&sv->admin_threads) == 0;
+    unsigned min = 0, max = 0;
 
+    if (conf->worker.threads.min > 0 && atomic_load(&sv->admin_threads) == 0)
+        threads_worker_limits(&conf->worker.threads, &min, &max);
     atomic_store(&sv->scale_min, min);
-    atomic_store(&sv->scale_max, is_auto ? max : 0);
+    atomic_store(&sv->scale_max, max);
 }
 
 static void server_loops_log(const struct server_change *change, unsigned before, unsigned now)

@@ -86,7 +86,7 @@ static unsigned threads_default_workers(void)
     return n < SERVER_WORKERS_MAX ? n : SERVER_WORKERS_MAX;
 }
 
-bool threads_worker_limits(const struct server_workers_conf *conf, unsigned *min, unsigned *max)
+void threads_worker_limits(const struct server_workers_conf *conf, unsigned *min, unsigned *max)
 {
     if (conf->min > 0) {
         *min = conf->min;
@@ -94,16 +94,14 @@ bool threads_worker_limits(const struct server_workers_conf *conf, unsigned *min
     } else {
         *min = *max = conf->n > 0 ? conf->n : threads_default_workers();
     }
-    return conf->min > 0;
 }
 
 unsigned threads_workers(const struct server_workers_conf *conf, unsigned n)
 {
     unsigned min, max;
 
-    if (!threads_worker_limits(conf, &min, &max))
-        return min;
-    if (n == 0)
+    threads_worker_limits(conf, &min, &max);
+    if (n == 0 && min < max)
         n = threads_default_workers();
     return n < min ? min : n > max ? max : n;
 }

@@ -39,10 +39,10 @@ int threads_create(struct threads *t, const struct server_conf *conf) NODISCARD;
 
 /*
  * threads_worker_limits(conf, min, max) / threads_workers(conf, n):
- * Limits of the number of worker threads for ${conf}; false: it is fixed, ${min} / the number for
- * ${conf} when there were ${n}; 0: at start.
+ * Limits of the number of worker threads for ${conf}, equal if it is fixed / the number for ${conf}
+ * when there were ${n}; 0: at start.
  */
-bool threads_worker_limits(const struct server_workers_conf *conf, unsigned *min, unsigned *max);
+void threads_worker_limits(const struct server_workers_conf *conf, unsigned *min, unsigned *max);
 unsigned threads_workers(const struct server_workers_conf *conf, unsigned n);
 
 struct threads_change {
