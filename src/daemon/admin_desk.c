@@ -414,8 +414,6 @@ void admin_desk_step(struct admin_desk *desk, const char *obstacle)
     if (desk->admin)
         admin_desk_act_on_all(desk, obstacle);
     reload_edits_step(desk->conf.reload, admin_desk_obstacle(desk, obstacle));
-    if (!desk->admin)
-        return;
     admin_desk_look_at_upgrade(desk);
     admin_desk_publish(desk);
 }
