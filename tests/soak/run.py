@@ -41,10 +41,11 @@ OTHER_SOCKETS = 2  # of the service manager and the admin interface
 PACE_S = {"life": 2.5, "admin": 0.6, "world": 1.5}
 
 
-def plan_of(seed, duration):
-    """[(when, lane, name, seed)], in order."""
+def plan_of(seed, duration, pace=1.0):
+    """[(when, lane, name, seed)], in order; pace: how much longer between two actions."""
     draw, plan = random.Random(f"{seed} plan"), []
-    for lane, pace_s in PACE_S.items():
+    for lane in PACE_S:
+        pace_s = PACE_S[lane] * pace
         weights, functions = zip(*actions.LANES[lane])
         at = draw.uniform(0, 2 * pace_s)
         while at < duration:
@@ -125,7 +126,7 @@ class Run:
 
     def run(self):
         """True: nothing was wrong."""
-        plan = list(enumerate(plan_of(self.options.seed, self.options.duration)))
+        plan = list(enumerate(plan_of(self.options.seed, self.options.duration, self.options.pace)))
         if self.options.only is not None:
             plan = [item for item in plan if item[0] in self.options.only]
         self.place.open(self.load)
@@ -258,7 +259,8 @@ class Run:
                 ports = [e.port for e in (stream.client, stream.server) if e and ":" in e.port and e.is_client]
                 for log in self.service.logs:
                     print("\n".join("    " + line for line in log.grep(ports)) if ports else "")
-        print(f"repeat: make soak SEED={self.options.seed} DURATION={self.options.duration:.0f}; files: {self.t.dir}")
+        pace = f" SOAK_FLAGS=\"--pace {self.options.pace}\"" if self.options.pace != 1 else ""
+        print(f"repeat: make soak SEED={self.options.seed} DURATION={self.options.duration:.0f}{pace}; files: {self.t.dir}")
 
 
 # Of files, limits and upgrades that the actions have made bad, and of a busy machine.
@@ -277,6 +279,7 @@ def read_options():
     parser.add_argument("--duration", type=float, default=60, help="s")
     parser.add_argument("--seed", type=int, default=None, help="default: another one each time")
     parser.add_argument("--streams", type=int, default=40, help="at a time")
+    parser.add_argument("--pace", type=float, default=1, help="of the actions; 0.3: three times as many")
     parser.add_argument("--only", type=lambda text: {int(n) for n in text.split(",") if n}, help="numbers of actions")
     parser.add_argument("--minimise", action="store_true", help="look for a few actions that fail")
     parser.add_argument("--tries", type=int, default=2, help="runs of each smaller plan")
@@ -296,12 +299,12 @@ def minimise(options):
     """Leave out halves, quarters ... of the actions as long as it still fails."""
     def fails(numbers):
         command = [sys.executable, __file__, "--reactord", options.reactord, "--duration", str(options.duration),
-                   "--seed", str(options.seed), "--streams", str(options.streams),
+                   "--seed", str(options.seed), "--streams", str(options.streams), "--pace", str(options.pace),
                    "--only", ",".join(map(str, numbers)) or ","]
         return any(subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 1
                    for _ in range(options.tries))
 
-    left = sorted(options.only or range(len(plan_of(options.seed, options.duration))))
+    left = sorted(options.only or range(len(plan_of(options.seed, options.duration, options.pace))))
     size = max(len(left) // 2, 1)
     while size:
         at = 0
@@ -313,7 +316,7 @@ def minimise(options):
             else:
                 at += size
         size //= 2
-    print(f"minimal: --seed {options.seed} --duration {options.duration:.0f} --only {','.join(map(str, left))}")
+    print(f"minimal: --seed {options.seed} --duration {options.duration:.0f} --pace {options.pace} --only {','.join(map(str, left))}")
 
 
 def main():
