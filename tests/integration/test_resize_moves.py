@@ -23,7 +23,7 @@ KINDS = {
 class Resized:
     """A daemon with a listener of each of these kinds, and a number of workers that changes."""
 
-    def __init__(self, t, kinds=("echo",), options="", boss=1, worker=""):
+    def __init__(self, t, kinds=("echo",), options="", boss=None, worker=""):
         self.t, self.admin, self.options, self.boss, self.worker = t, t.path("admin.sock"), options, boss, worker
         self.addresses = {kind: t.address() for kind in {**dict.fromkeys(kinds), "echo": None}}
 
@@ -32,7 +32,8 @@ class Resized:
             f"[listen {kind}]\naddress = {address}\n" + KINDS[kind]
             + ("" if "service" in KINDS[kind] else "service = proxy\nupstream = back\n") + self.options
             for kind, address in self.addresses.items())
-        return (f"[boss]\nthreads = {self.boss}\n[worker]\nthreads = {workers}\n{self.worker}" + section(self.admin) + listeners
+        boss = "" if self.boss is None else f"[boss]\nthreads = {self.boss}\n"
+        return (f"{boss}[worker]\nthreads = {workers}\n{self.worker}" + section(self.admin) + listeners
                 + f"[upstream back]\nserver.only = {self.addresses['echo']}\n")
 
     @contextlib.contextmanager
@@ -123,8 +124,9 @@ def added_workers_get_a_share(t):
 @test()
 def what_cannot_move_is_said(t):
     """a client whose PROXY header is not complete stays on its loop: that is in the log and the figures, until it is"""
-    options = "accept_proxy = required\ntrusted_proxies = 127.0.0.1\n[boss]\nthreads = 1\n"  # which deal evenly
-    with Resized(t, options=options).running(2) as r, contextlib.ExitStack() as stack:
+    options = "accept_proxy = required\ntrusted_proxies = 127.0.0.1\n"
+    # a boss deals evenly
+    with Resized(t, options=options, boss=1).running(2) as r, contextlib.ExitStack() as stack:
         clients = [stack.enter_context(net.connect(r.addresses["echo"])) for _ in range(2)]
         for s in clients:
             s.sendall(b"PROXY TCP4 1.2.3.4 ")
