@@ -34,8 +34,8 @@ int channel_send(struct channel *ch, const void *data, size_t len) NODISCARD;
 void channel_send_eof(struct channel *ch);
 
 /*
- * channel_before_send(ch):
- * Set TCP_NODELAY if it is due, see channel_nodelay().
+ * channel_set_nodelay(ch) / channel_before_send(ch):
+ * Set TCP_NODELAY / set it if it is due, see channel_nodelay().
  *
  * Thread: loop
  */
