@@ -5,7 +5,8 @@
  *   new -> old: WANT      it takes sessions, `number` a second
  *               TAKEN     session `number` is its own: the old process must not touch it
  *               REFUSED   it did not touch session `number`, because of `why`
- *   old -> new: SESSION   a record (session_record.h) and the descriptors of client and server
+ *   old -> new: SESSION   a record (session_record.h) and the descriptors of client, server and
+ *                         filled pipes
  *               FIGURES   how many were handed over so far (handoff_figures.h)
  *               OVER      no more sessions follow; the last figures
  *
@@ -45,7 +46,7 @@ struct session_message {
 /* A longer record is in a memory file, whose descriptor is the last one. */
 #define SESSION_MESSAGE_INLINE_BYTES (32 * 1024)
 
-#define SESSION_MESSAGE_FDS 3 /* client, server, memory file */
+#define SESSION_MESSAGE_FDS 7 /* client, server, two filled pipes, memory file */
 
 /* What is beside the head; a receiver's buffer is at `data`. */
 struct session_message_body {

@@ -67,6 +67,7 @@ static const struct session_record_field session_record_leg_fields[] = {
     OF_LEG(FLAG, eof_wanted),
     OF_LEG(FLAG, eof_sent),
     OF_LEG(FLAG, unwritable),
+    OF_LEG(NUMBER, piped),
     {SESSION_RECORD_BYTES, offsetof(struct session_state_leg, unsent), 0,
      offsetof(struct session_state_leg, n_unsent)},
 };
@@ -326,16 +327,17 @@ static bool session_record_is_possible(const struct session_state *st)
         return false;
     for (unsigned i = 0; i < ARRAY_LEN(st->legs); i++) {
         const struct session_state_leg *leg = &st->legs[i];
+        bool is_pending = leg->n_unsent > 0 || leg->piped > 0;
 
-        if (leg->eof_sent && (leg->eof_wanted || leg->n_unsent > 0))
+        if (leg->eof_sent && (leg->eof_wanted || is_pending))
             return false;
-        if ((leg->eof_wanted || leg->unwritable) && leg->n_unsent == 0)
+        if ((leg->eof_wanted || leg->unwritable) && !is_pending)
             return false;
         if ((leg->eof_sent || leg->eof_wanted) && !st->legs[has_server ? 1 - i : i].read_ended)
             return false;
         if (leg->read_ended && leg->eof_sent)
             return false; /* it has ended */
-        if (i == 1 && !has_server && leg->n_unsent > 0)
+        if (i == 1 && !has_server && is_pending)
             return false;
     }
     return true;

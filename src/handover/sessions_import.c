@@ -1,11 +1,14 @@
 #include "handover/sessions_import.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -112,7 +115,8 @@ static void sessions_import_run_take(struct task *t)
 {
     struct sessions_import_item *item = CONTAINER_OF(t, struct sessions_import_item, task);
     struct worker_take take = {.state = &item->state,
-                               .fds = {item->fds[0], item->n_fds > 1 ? item->fds[1] : -1},
+                               .fds = item->fds,
+                               .n_fds = item->n_fds,
                                .commit = sessions_import_commit,
                                .cookie = item};
     int rc = worker_take(loop_cookie(loop_current()), item->session, &take);
@@ -160,7 +164,8 @@ static void sessions_import_run_place(struct task *t)
     struct sessions_import_item *item = CONTAINER_OF(t, struct sessions_import_item, task);
     struct server *sv = item->import->server;
     enum session_stay why =
-        sessions_place(&item->session, sv, &item->state, item->n_fds > 1 ? item->fds[1] : -1);
+        sessions_place(&item->session, sv, &item->state,
+                       session_state_has_server(&item->state) ? item->fds[1] : -1);
 
     if (why != SESSION_STAYS_NOT) {
         sessions_import_refuse_item(item, why);
@@ -190,6 +195,43 @@ static bool sessions_import_is_stream(int fd)
            getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &listens_len) == 0 && !listens;
 }
 
+/* Are ${fds} both ends of one pipe, with ${bytes}? */
+static bool sessions_import_is_pipe(const int *fds, uint64_t bytes)
+{
+    struct stat ends[2];
+    int n;
+
+    return fstat(fds[0], &ends[0]) == 0 && fstat(fds[1], &ends[1]) == 0 &&
+           S_ISFIFO(ends[0].st_mode) && ends[0].st_dev == ends[1].st_dev &&
+           ends[0].st_ino == ends[1].st_ino &&
+           (fcntl(fds[0], F_GETFL) & (O_ACCMODE | O_NONBLOCK)) == (O_RDONLY | O_NONBLOCK) &&
+           (fcntl(fds[1], F_GETFL) & (O_ACCMODE | O_NONBLOCK)) == (O_WRONLY | O_NONBLOCK) &&
+           ioctl(fds[0], FIONREAD, &n) == 0 && (uint64_t)n == bytes;
+}
+
+/* NULL: the descriptors are those of the record. */
+static const char *sessions_import_check_fds(const struct sessions_import_item *item)
+{
+    unsigned sockets = session_state_has_server(&item->state) ? 2 : 1, n = sockets;
+
+    for (unsigned i = 0; i < ARRAY_LEN(item->state.legs); i++)
+        n += item->state.legs[i].piped > 0 ? 2 : 0;
+    if (item->n_fds != n)
+        return "its record has descriptors missing, or too many";
+    for (unsigned i = 0; i < sockets; i++)
+        if (!sessions_import_is_stream(item->fds[i]))
+            return "its record has a descriptor that is no connection";
+    n = sockets;
+    for (unsigned i = 0; i < ARRAY_LEN(item->state.legs); i++) {
+        if (item->state.legs[i].piped == 0)
+            continue;
+        if (!sessions_import_is_pipe(&item->fds[n], item->state.legs[i].piped))
+            return "its record has a pipe that is none, or has other bytes";
+        n += 2;
+    }
+    return NULL;
+}
+
 /* Read the record of ${item}; NULL: it can be placed. */
 static const char *sessions_import_decode(struct sessions_import_item *item, size_t n)
 {
@@ -201,12 +243,7 @@ static const char *sessions_import_decode(struct sessions_import_item *item, siz
         return "its record is cut short, or too long";
     if (rc < 0)
         return "its record is malformed";
-    if (item->n_fds != (session_state_has_server(&item->state) ? 2 : 1))
-        return "its record has descriptors missing, or too many";
-    for (unsigned i = 0; i < item->n_fds; i++)
-        if (!sessions_import_is_stream(item->fds[i]))
-            return "its record has a descriptor that is no connection";
-    return NULL;
+    return sessions_import_check_fds(item);
 }
 
 /* Copy ${body} to the new ${item}. */

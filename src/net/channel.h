@@ -305,13 +305,12 @@ int channel_leave_loop(struct channel *ch) NODISCARD;
 void channel_join_loop(struct channel *ch, struct netloop *net);
 
 /*
- * channel_unpipe(ch) / channel_forget(ch, net):
- * Copy the bytes of its pipe, if any, to memory (out of memory: ${ch} is aborted) / take the
- * descriptor of ${ch}, which has left the loop of ${net}, out of that loop's epoll instance.
+ * channel_forget(ch, net):
+ * Take the descriptor of ${ch}, which has left the loop of ${net}, out of that loop's epoll
+ * instance.
  *
  * Thread: loop
  */
-void channel_unpipe(struct channel *ch);
 void channel_forget(struct channel *ch, struct netloop *net);
 
 /* What a channel without handlers knows, besides its descriptor. */
@@ -335,6 +334,15 @@ struct channel_state {
  */
 int channel_restore(struct channel *ch, const struct channel_state *st) NODISCARD;
 void channel_rejoin(struct channel *ch);
+
+/*
+ * channel_restore_pipe(ch, fds, bytes):
+ * Give the new ${ch} a filled pipe, to be sent before the bytes of channel_restore().
+ *
+ * Thread: loop
+ * Owns, Errors: as pipe_pool_adopt()
+ */
+int channel_restore_pipe(struct channel *ch, const int *fds, size_t bytes) NODISCARD;
 
 /*
  * channel_vanish(ch):

@@ -42,12 +42,6 @@ void channel_join_loop(struct channel *ch, struct netloop *net)
         channel_notice_reset(ch);
 }
 
-void channel_unpipe(struct channel *ch)
-{
-    if (ch->pipe)
-        channel_copy_pipe(ch);
-}
-
 void channel_forget(struct channel *ch, struct netloop *net)
 {
     MUST(!channel_net(ch));
@@ -78,6 +72,22 @@ int channel_restore(struct channel *ch, const struct channel_state *st)
     ch->flags |= CHANNEL_PENDING;
     if (st->unwritable)
         ch->flags |= CHANNEL_UNWRITABLE;
+    return 0;
+}
+
+int channel_restore_pipe(struct channel *ch, const int *fds, size_t bytes)
+{
+    struct netloop *net = channel_net(ch);
+    struct pipe *p;
+    int rc = pipe_pool_adopt(&net->pipes, &p, fds, bytes);
+
+    if (rc < 0)
+        return rc;
+    ch->pipe = p;
+    pipe_pool_hold(&net->pipes, p, ch);
+    memory_account_charge_pipe(net->buffered, SPLICE_MAX_BYTES);
+    memory_account_charge(net->buffered, 0, SPLICE_MAX_BYTES);
+    ch->flags |= CHANNEL_PENDING | CHANNEL_UNWRITABLE;
     return 0;
 }
 

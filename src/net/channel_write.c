@@ -150,8 +150,11 @@ static int channel_read_pipe(struct channel *ch, struct pipe *p, struct buffer *
     int rc = 0;
 
     while (p->bytes > 0 && rc == 0) {
-        ssize_t n = read(p->read_fd, scratch, NETLOOP_SCRATCH_BYTES);
+        size_t max = p->bytes < NETLOOP_SCRATCH_BYTES ? p->bytes : NETLOOP_SCRATCH_BYTES;
+        ssize_t n = read(p->read_fd, scratch, max);
 
+        if (n <= 0 && p->adopted)
+            return -EIO;
         MUST(n > 0);
         p->bytes -= (size_t)n;
         rc = buffer_append(to, scratch, (size_t)n);

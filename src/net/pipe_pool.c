@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "net/descriptor_budget.h"
@@ -88,6 +89,33 @@ void pipe_pool_hold(struct pipe_pool *pool, struct pipe *p, struct channel *hold
     list_append(&pool->held, &p->link);
 }
 
+int pipe_pool_adopt(struct pipe_pool *pool, struct pipe **out, const int *fds, size_t bytes)
+{
+    struct pipe *p = malloc(sizeof(*p));
+    int rc = p ? 0 : -ENOMEM;
+
+    if (p && pool->descriptors && !descriptor_budget_lend(pool->descriptors, PIPE_DESCRIPTORS))
+        rc = -EMFILE;
+    if (rc < 0) {
+        close(fds[0]);
+        close(fds[1]);
+        free(p);
+        return rc;
+    }
+    *p = (struct pipe){
+        .read_fd = fds[0], .write_fd = fds[1], .bytes = bytes, .lent = true, .adopted = true};
+    list_init(&p->link);
+    *out = p;
+    return 0;
+}
+
+bool pipe_is_drained(const struct pipe *p)
+{
+    int n;
+
+    return p->adopted && (ioctl(p->read_fd, FIONREAD, &n) < 0 || n == 0);
+}
+
 /* The loop's own pipe becomes a lent one: the loop may open another. */
 bool pipe_pool_give(struct pipe_pool *pool, struct pipe *p)
 {
@@ -114,10 +142,10 @@ struct pipe *pipe_pool_first_lent(const struct pipe_pool *pool)
     return NULL;
 }
 
-/* A loop's own pipe, which is not lent, is always kept. */
+/* A loop's own pipe, which is not lent, is always kept; an adopted one never. */
 static bool pipe_pool_may_keep(const struct pipe_pool *pool, const struct pipe *p)
 {
-    return !p->lent || (pool->n_free < PIPE_POOL_KEEP &&
+    return !p->lent || (!p->adopted && pool->n_free < PIPE_POOL_KEEP &&
                         !(pool->descriptors && descriptor_budget_wanted_back(pool->descriptors)));
 }
 

@@ -24,6 +24,7 @@ struct pipe {
     int write_fd;
     size_t bytes;
     bool lent;              /* see note: lent pipes */
+    bool adopted;           /* see pipe_pool_adopt() */
     struct channel *holder; /* blocked receiver; NULL: none */
     struct list link;
 };
@@ -73,6 +74,19 @@ struct pipe *pipe_pool_first_lent(const struct pipe_pool *pool);
  * Owns:   the caller owns ${p}
  */
 bool pipe_pool_give(struct pipe_pool *pool, struct pipe *p);
+
+/*
+ * pipe_pool_adopt(pool, out, fds, bytes) / pipe_is_drained(p):
+ * Make a lent pipe of both ends of a pipe with ${bytes}, which another process has filled. It is
+ * closed when it is empty, as that process may still have it. / Has that process emptied it?
+ *
+ * Thread: owner
+ * Owns:   takes ${fds}, read end first, also after an error; the caller owns ${out}
+ * Errors: 0; -EMFILE (descriptor budget); -ENOMEM
+ */
+int pipe_pool_adopt(struct pipe_pool *pool, struct pipe **out, const int *fds,
+                    size_t bytes) NODISCARD;
+bool pipe_is_drained(const struct pipe *p);
 
 /*
  * pipe_pool_trim(pool):

@@ -1,6 +1,7 @@
 #include "service/session_handover.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "handlers/pipeline_template.h"
@@ -85,10 +86,6 @@ int session_leave_process(struct session *s)
 
     MUST(session_stays(s) == SESSION_STAYS_NOT);
     session_count_bytes(s);
-    session_for_each_leg (leg, s)
-        channel_unpipe(leg);
-    if (!session_may_move(s))
-        return -ENOMEM;
     rc = session_leave_loop(s);
     if (rc < 0)
         return rc;
@@ -113,6 +110,7 @@ static void session_save_leg(const struct session *s, unsigned i, struct session
     out->eof_wanted = ch->phase == CHANNEL_EOF_WANTED;
     out->eof_sent = ch->phase == CHANNEL_EOF_SENT;
     out->unwritable = !channel_writable(ch);
+    out->piped = ch->pipe ? ch->pipe->bytes : 0;
     out->unsent = buffer_front(&ch->out);
     out->n_unsent = buffer_bytes(&ch->out);
 }
@@ -154,6 +152,12 @@ unsigned session_fds(const struct session *s, int *fds)
     for (unsigned i = 0; i < SESSION_LEGS; i++)
         if (s->legs[i])
             fds[n++] = s->legs[i]->io.fd;
+    session_for_each_leg (leg, s) {
+        if (!leg->pipe)
+            continue;
+        fds[n++] = leg->pipe->read_fd;
+        fds[n++] = leg->pipe->write_fd;
+    }
     return n;
 }
 
@@ -235,6 +239,24 @@ static int session_restore_leg(struct session *s, unsigned i, const struct sessi
     return s->legs[i] ? channel_restore(s->legs[i], &channel) : 0;
 }
 
+/* ${rc}: of what came before; then the pipes are closed. */
+static int session_restore_pipes(struct session *s, const struct session_state *st, const int *fds,
+                                 int rc)
+{
+    for (unsigned i = 0; i < SESSION_LEGS; i++) {
+        if (st->legs[i].piped == 0)
+            continue;
+        if (rc == 0 && s->legs[i]) {
+            rc = channel_restore_pipe(s->legs[i], fds, (size_t)st->legs[i].piped);
+        } else {
+            close(fds[0]);
+            close(fds[1]);
+        }
+        fds += 2;
+    }
+    return rc;
+}
+
 static void session_restore_instants(struct session *s, const struct session_state *st)
 {
     s->began_at_ns = st->began_at_ns;
@@ -272,6 +294,7 @@ int session_restore_open(struct session *s, struct session_owner *owner,
     rc = service->throttle ? service->ops->limit(s, st) : 0;
     for (unsigned i = 0; rc == 0 && i < SESSION_LEGS; i++)
         rc = session_restore_leg(s, i, &st->legs[i]);
+    rc = session_restore_pipes(s, st, fds + (session_state_has_server(st) ? 2 : 1), rc);
     if (rc == 0 && s->legs[0])
         rc = pipeline_restore(&s->legs[0]->pipeline, st->handlers, st->n_handlers);
     session_restore_instants(s, st); /* opening has set some */

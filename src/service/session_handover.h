@@ -59,8 +59,8 @@ int session_leave_process(struct session *s) NODISCARD;
 
 /*
  * session_save(s, st) / session_fds(s, fds):
- * Fill ${st}, which points into ${s} / the descriptors: of the client, then of the server; returns
- * their number.
+ * Fill ${st}, which points into ${s} / the descriptors: of the client, the server, and both ends of
+ * each leg's filled pipe; returns their number, at most 6.
  *
  * Thread: loop of ${s}, which has left it
  */
@@ -98,12 +98,12 @@ void session_unrestore(struct session *s);
 
 /*
  * session_restore_open(s, owner, st, fds):
- * Build the channels of ${s} without touching ${fds}: then session_restore_begin() or, also after
+ * Build the channels of ${s} without touching ${fds}, as of session_fds(): then session_restore_begin() or, also after
  * an error, session_vanish() in the same task.
  *
  * Thread: loop of ${owner}, which can watch ${fds}
- * Owns:   ${s} owns ${fds}
- * Errors: 0; -ENOMEM; as pipeline_restore()
+ * Owns:   ${s} owns ${fds}, also after an error
+ * Errors: 0; -ENOMEM; as pipeline_restore() and channel_restore_pipe()
  */
 int session_restore_open(struct session *s, struct session_owner *owner,
                          const struct session_state *st, const int *fds) NODISCARD;

@@ -29,6 +29,7 @@ struct session_state_leg {
     uint8_t read_ended;
     uint8_t eof_wanted, eof_sent; /* our end of file follows the unsent bytes / was sent */
     uint8_t unwritable;           /* its source is paused until the unsent bytes are few */
+    uint64_t piped; /* bytes to send before the unsent ones, in a pipe that goes along */
     const uint8_t *unsent;
     size_t n_unsent;
 };

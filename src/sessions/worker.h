@@ -127,7 +127,8 @@ void worker_gave(struct worker *w, struct session *s);
  */
 struct worker_take {
     const struct session_state *state;
-    int fds[2];
+    const int *fds; /* as of session_fds() */
+    unsigned n_fds;
     int (*commit)(void *cookie);
     void *cookie;
 };

@@ -61,12 +61,12 @@ static int worker_reserve(const struct worker *w, const int *fds, unsigned n)
 }
 
 /* ${s} is not on the loop yet. */
-static void worker_untake(struct worker *w, struct session *s, const int *fds, unsigned n)
+static void worker_untake(struct worker *w, struct session *s, const struct worker_take *take)
 {
     const struct service *service = s->service;
 
-    for (unsigned i = 0; i < n; i++)
-        close(fds[i]);
+    for (unsigned i = 0; i < take->n_fds; i++)
+        close(take->fds[i]);
     admission_leave(&s->ticket);
     session_unrestore(s);
     w->env.ended(w->env.cookie, service);
@@ -78,7 +78,7 @@ int worker_take(struct worker *w, struct session *s, const struct worker_take *t
     int rc = worker_reserve(w, take->fds, n);
 
     if (rc < 0) {
-        worker_untake(w, s, take->fds, n);
+        worker_untake(w, s, take);
         return rc;
     }
     loop_load_add(w->owner.net->loop, 1);

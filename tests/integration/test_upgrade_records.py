@@ -26,9 +26,9 @@ def address(port):
     return struct.pack("=IQ", 0, len(raw)) + raw
 
 
-def leg(unsent=b"", read_ended=0):
+def leg(unsent=b"", read_ended=0, piped=0):
     counts = struct.pack("=QQqQqqqq", 0, 0, time.monotonic_ns(), 0, time.monotonic_ns(), 0, 0, 0)
-    return counts + bytes((read_ended, 0, 0, 0)) + struct.pack("=Q", len(unsent)) + unsent
+    return counts + bytes((read_ended, 0, 0, 0)) + struct.pack("=QQ", piped, len(unsent)) + unsent
 
 
 def handler(name, values=(), part=b""):
@@ -36,14 +36,14 @@ def handler(name, values=(), part=b""):
 
 
 def record(listener="echo", upstream="", server="", version=2, unsent=b"", handlers=(),
-           expires_ns=(1 << 63) - 1):
+           expires_ns=(1 << 63) - 1, piped=0):
     """A session as handover/session_record writes it."""
     now = time.monotonic_ns()
     body = text(listener) + text(upstream) + text(server) + address(7) + struct.pack("=IQ", 0, 0)
     body += struct.pack("=QQ", 1, 2) + bytes(64)                      # id, numbers
     body += struct.pack("=5q", now, now, expires_ns, now, now)     # instants
     body += bytes(16) + struct.pack("=5I", 0, *[(1 << 32) - 1] * 3, 0) + bytes(4) + bytes([len(handlers)])
-    body += leg(unsent) + leg() + b"".join(handlers)
+    body += leg(unsent, piped=piped) + leg() + b"".join(handlers)
     return b"RSES" + struct.pack("=IQ", version, 16 + len(body)) + body
 
 
@@ -194,6 +194,63 @@ def handlers_of_a_record(t):
         check_equal(old.give(good, [ours.fileno()]), (TAKEN, 0), "the answer to a good one")
         ours.close()
         net.exchange(client, b"hello")
+
+
+@contextlib.contextmanager
+def filled_pipe(data):
+    reader, writer = os.pipe2(os.O_NONBLOCK)
+    os.write(writer, data)
+    try:
+        yield reader, writer
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+@test()
+def filled_pipes_of_a_record(t):
+    """bytes in a pipe that goes along come before the unsent ones; a pipe that is not as the record says is refused"""
+    with contextlib.ExitStack() as stack:
+        old = stack.enter_context(Old(t, ECHO.format(t.address())))
+        old.wanted()
+        client, ours = stack.enter_context(connection(t))
+        reader, writer = stack.enter_context(filled_pipe(b"piped"))
+        other, _ = stack.enter_context(filled_pipe(b"other"))
+        blocking = os.pipe()
+        os.write(blocking[1], b"piped")
+        good = record(piped=5, unsent=b"unsent")
+        for what, data, fds in (("no pipe", good, []), ("one end", good, [reader]), ("the ends swapped", good, [writer, reader]),
+                                ("ends of two pipes", good, [other, writer]), ("no pipes", good, [ours.fileno()] * 2),
+                                ("one that blocks", good, blocking), ("two pipes", good, [reader, writer] * 2),
+                                ("bytes missing", record(piped=6), [reader, writer]),
+                                ("bytes too many", record(piped=4), [reader, writer]),
+                                ("bytes for no pipe", record(), [reader, writer])):
+            check_equal(old.give(data, [ours.fileno(), *fds]), (REFUSED, RECORD), what)
+        for fd in blocking:
+            os.close(fd)
+        check_equal(old.give(good, [ours.fileno(), reader, writer]), (TAKEN, 0), "the answer to a good one")
+        ours.close()
+        client.sendall(b"hello")
+        check_equal(net.read_exactly(client, 16), b"pipedunsenthello", "what the client got")
+
+
+@test()
+def a_pipe_that_is_emptied_meanwhile(t):
+    """when the other process takes bytes out of a pipe that it has handed over, that session is reset, and no other"""
+    with contextlib.ExitStack() as stack:
+        old = stack.enter_context(Old(t, ECHO.format(t.address())))
+        old.wanted()
+        client, ours = stack.enter_context(connection(t))
+        other, others = stack.enter_context(connection(t))
+        reader, writer = stack.enter_context(filled_pipe(b"piped"))
+        net.fill(ours)
+        check_equal(old.give(record(piped=5), [ours.fileno(), reader, writer]), (TAKEN, 0), "the answer")
+        os.read(reader, 5)
+        ours.close()
+        check_equal(net.ending(client), "reset", "its end")
+        check_equal(old.give(record(), [others.fileno()]), (TAKEN, 0), "the answer for another")
+        others.close()
+        net.exchange(other, b"hello")
 
 
 @test()
