@@ -86,6 +86,37 @@ def quiet_and_busy_sessions_go_along(t):
         chain.stop()
 
 
+def pipes_of(pid):
+    found = set()
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            at = os.readlink(f"/proc/{pid}/fd/{name}")
+            found |= {at} if at.startswith("pipe:") else set()
+    return found
+
+
+@test(timeout=60)
+def filled_pipes_go_along(t):
+    """the bytes that a client does not take yet go along in the pipe that they are in, and come first"""
+    front, back = t.address(), t.address()
+    config = TAKES + proxy(front, back).replace("service = proxy\n", "service = proxy\nsplice = on\n")
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(net.listen(back))
+        chain = stack.enter_context(Chain(t, config))
+        before = pipes_of(chain.pid)
+        client, server = stack.enter_context(net.proxied(front, listener))
+        sent = Task(net.send_pattern, server, 32 * MIB)
+        chain.eventually(lambda: pipes_of(chain.pid) - before, "a pipe is filled")
+        pipes = pipes_of(chain.pid) - before
+        old = chain.upgrade()
+        check_equal(handed_over(chain, old), (1, {}), "what was handed over")
+        chain.wait_gone(old)
+        check(pipes & pipes_of(chain.pid), f"the new process has none of {pipes}")
+        check_equal(net.receive_sha256(client, 32 * MIB), net.pattern_sha256(32 * MIB), "the bytes")
+        sent.result()
+        chain.eventually(lambda: not pipes & pipes_of(chain.pid), "the pipe is closed")
+
+
 @test(timeout=60)
 def not_by_default(t):
     """without upgrade_sessions the old process keeps its sessions"""
