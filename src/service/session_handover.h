@@ -98,8 +98,8 @@ void session_unrestore(struct session *s);
 
 /*
  * session_restore_open(s, owner, st, fds):
- * Build the channels of ${s} without touching ${fds}, as of session_fds(): then session_restore_begin() or, also after
- * an error, session_vanish() in the same task.
+ * Build the channels of ${s} without touching ${fds}, as of session_fds(). Then
+ * session_restore_begin() or, also after an error, session_vanish() in the same task.
  *
  * Thread: loop of ${owner}, which can watch ${fds}
  * Owns:   ${s} owns ${fds}, also after an error
