@@ -47,6 +47,8 @@ void channel_forget(struct channel *ch, struct netloop *net)
     MUST(!channel_net(ch));
     loop_forget_fd(net->loop, ch->io.fd);
     ev_io_set(&ch->io, ch->io.fd, 0); /* libev registers it again, even in this turn */
+    if (ch->flags & CHANNEL_NODELAY_DUE)
+        channel_set_nodelay(ch); /* another process does not know */
 }
 
 static enum channel_phase channel_restored_phase(const struct channel_state *st)

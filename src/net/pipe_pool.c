@@ -109,7 +109,7 @@ int pipe_pool_adopt(struct pipe_pool *pool, struct pipe **out, const int *fds, s
     return 0;
 }
 
-bool pipe_is_drained(const struct pipe *p)
+bool pipe_pool_is_drained(const struct pipe *p)
 {
     int n;
 

@@ -76,7 +76,7 @@ struct pipe *pipe_pool_first_lent(const struct pipe_pool *pool);
 bool pipe_pool_give(struct pipe_pool *pool, struct pipe *p);
 
 /*
- * pipe_pool_adopt(pool, out, fds, bytes) / pipe_is_drained(p):
+ * pipe_pool_adopt(pool, out, fds, bytes) / pipe_pool_is_drained(p):
  * Make a lent pipe of both ends of a pipe with ${bytes}, which another process has filled. It is
  * closed when it is empty, as that process may still have it. / Has that process emptied it?
  *
@@ -86,7 +86,7 @@ bool pipe_pool_give(struct pipe_pool *pool, struct pipe *p);
  */
 int pipe_pool_adopt(struct pipe_pool *pool, struct pipe **out, const int *fds,
                     size_t bytes) NODISCARD;
-bool pipe_is_drained(const struct pipe *p);
+bool pipe_pool_is_drained(const struct pipe *p);
 
 /*
  * pipe_pool_trim(pool):

@@ -39,7 +39,7 @@ ssize_t splice_pipe_out(struct channel *ch, struct pipe *p)
 
     channel_before_send(ch);
     n = splice_once(p->read_fd, ch->io.fd, p->bytes);
-    if ((n == 0 || n == -EAGAIN) && pipe_is_drained(p))
+    if ((n == 0 || n == -EAGAIN) && pipe_pool_is_drained(p))
         return -EIO; /* else its bytes would be waited for */
     if (n <= 0)
         return n < 0 ? n : -EAGAIN;
