@@ -250,7 +250,7 @@ void acceptor_set_batch(struct acceptor *ac, unsigned batch)
 
 void acceptor_resume(struct acceptor *ac)
 {
-    if (ac->fd >= 0 && ac->paused == ACCEPTOR_PAUSED_BY_OWNER)
+    if (ac->loop && ac->fd >= 0 && ac->paused == ACCEPTOR_PAUSED_BY_OWNER)
         acceptor_go_on(ac);
 }
 

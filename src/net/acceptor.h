@@ -47,7 +47,8 @@ void acceptor_set_batch(struct acceptor *ac, unsigned batch);
 
 /*
  * acceptor_start(ac, loop) / acceptor_resume(ac):
- * Begin to accept on ${loop} / end a pause that admit() asked for.
+ * Begin to accept on ${loop} / end a pause that admit() asked for; without a loop that is left to
+ * acceptor_start().
  *
  * Thread: loop
  */
