@@ -345,8 +345,8 @@ TEST(compare, file_with_errors_reports_only_the_errors)
 {
     run_with(ECHO);
     ck_assert_str_eq(
-        reload("[worker]\nchooser = p2c\nthreads = many\n" ECHO),
-        "t.ini:3: [worker] threads: 'many' is not a plain decimal number (0 to 256)\n");
+        reload("[worker]\nchooser = p2c\nio_ratio = many\n" ECHO),
+        "t.ini:3: [worker] io_ratio: 'many' is not a percentage (auto, or 1 to 100, in percent)\n");
 }
 
 static int attempt(void *cookie)
