@@ -129,7 +129,7 @@ def all_at_once(t):
             place.daemon.reload(place.config(options=f"check = tcp\ncheck_interval = {interval}ms"))
         for task in tasks:
             task.result()
-        check(min(counts.values()) > 0 and len(counts) == 9, f"what was done: {counts}")
+        check(min(counts.values()) > 0 and len(counts) == 10, f"what was done: {counts}")
         t.eventually(lambda: place.matched("") == 0, "all sessions have ended")
         check_equal(set(place.served(12)) - {"a", "b", "c"}, set(), "servers")
 

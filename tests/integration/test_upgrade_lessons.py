@@ -77,6 +77,7 @@ def nothing_about_a_session_is_forgotten(t):
         check_equal(net.read_exactly(client, 5), b"after", "what the client got")
         check_equal(lines_of(path), [], "lines while it goes on")
         client.close()
+        check_equal(server.recv(1), b"", "what the server got after the client's end")
         server.close()
         t.eventually(lambda: whole_lines(path), "a line")
         chain.stop()
