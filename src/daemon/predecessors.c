@@ -276,18 +276,22 @@ unsigned predecessors_draining(const struct predecessors *p)
     return n;
 }
 
-static void predecessors_report(const struct predecessors *p, struct predecessor *q, bool settings,
+/* False: the report is lost. */
+static bool predecessors_report(const struct predecessors *p, struct predecessor *q, bool settings,
                                 int state_fd)
 {
+    bool is_used;
     char *text;
 
     if (!q->state || state_fd < 0 || hand_over_read_state(&text, state_fd) < 0)
-        return;
-    if (server_state_report(q->state, text) < 0)
+        return false;
+    is_used = server_state_report(q->state, text) == 0;
+    if (!is_used)
         log_debug("upgrade: a report of process %ld is lost", predecessors_pid(q->fd));
     if (settings)
         predecessors_use_settings(p, q, text);
     free(text);
+    return is_used;
 }
 
 static void predecessors_take_over(struct predecessors *p)
@@ -301,13 +305,13 @@ static bool predecessors_act(struct predecessors *p, struct predecessor *q, cons
                              int state_fd)
 {
     bool is_starter = q == p->starter, go = is_starter && hand_over_is(text, "go");
-    bool is_over = is_starter && hand_over_is(text, "main");
+    bool is_over = is_starter && hand_over_is(text, "main"), has_ended = hand_over_is(text, "end");
 
-    if (go || is_over || hand_over_is(text, "state") || hand_over_is(text, "end"))
-        predecessors_report(p, q, go || is_over, state_fd);
+    if (go || is_over || has_ended || hand_over_is(text, "state"))
+        q->is_lost = !predecessors_report(p, q, go || is_over, state_fd) && has_ended;
     if (is_starter && p->server && hand_over_is(text, "bans"))
         ban_files_use(p->server, state_fd);
-    q->has_ended |= hand_over_is(text, "end") != NULL;
+    q->has_ended |= has_ended;
     if (!is_starter && state_fd >= 0 && hand_over_is(text, "sessions") && p->sessions_fd < 0) {
         p->sessions_fd = state_fd;
         q->has_given = true;
@@ -342,14 +346,16 @@ static bool predecessors_lose(struct predecessors *p, struct predecessor *q)
 {
     bool was_starter = q == p->starter;
     long pid = predecessors_pid(q->fd);
-    bool counts = !q->has_ended && q->state && server_state_close(q->state, q->has_given) == 0;
+    bool counts = (!q->has_ended || q->is_lost) && q->state &&
+                  server_state_close(q->state, q->has_given) == 0;
 
     if (was_starter) {
         predecessors_take_over(p);
         log_event(LOG_UPGRADE, LOG_LEVEL_WARNING,
                   "upgrade: took over: process %ld ended before its hand-over", pid);
     } else if (q->has_ended) {
-        log_event(LOG_UPGRADE, LOG_LEVEL_NOTICE, "upgrade: process %ld has drained and ended", pid);
+        log_event(LOG_UPGRADE, LOG_LEVEL_NOTICE, "upgrade: process %ld has drained and ended%s",
+                  pid, q->is_lost ? ": its last report is lost, its sessions count as errors" : "");
     } else {
         log_event(LOG_UPGRADE, LOG_LEVEL_WARNING,
                   "upgrade: process %ld ended before it had drained: its sessions %s as errors",

@@ -15,6 +15,7 @@ struct predecessor {
     int state_fd; /* its state as received at our start, or for the successor; -1: none */
     struct server_state *state;
     bool has_ended; /* `end` was received */
+    bool is_lost;   /* `end` came without its report: there were no descriptors, or no memory */
     bool has_given; /* `sessions` was received */
 };
 

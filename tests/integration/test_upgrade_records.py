@@ -9,6 +9,7 @@ import subprocess
 import time
 
 from support import net
+from support.admin import get
 from support.case import Skipped, check, check_equal, is_root, test
 
 WANT, SESSION, TAKEN, REFUSED, OVER = range(1, 6)
@@ -47,6 +48,12 @@ def record(listener="echo", upstream="", server="", version=2, unsent=b"", handl
     return b"RSES" + struct.pack("=IQ", version, 16 + len(body)) + body
 
 
+def memory_file(content):
+    file = os.fdopen(os.memfd_create("state"), "wb", buffering=0)
+    file.write(content)
+    return file
+
+
 class Old:
     """An old process, played by the test, and reactord as the new one."""
 
@@ -55,12 +62,12 @@ class Old:
         self.path = t.write("new.ini", "[reactord]\nupgrade_sessions = yes\ndrain_timeout = 0\n" + config)
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.control.settimeout(10 * t.scale)
-        with theirs, open(t.path("new.log"), "wb") as log:
-            # It finds the socket as descriptor 3, as systemd passes them.
+        with theirs, open(t.path("new.log"), "wb") as log, memory_file(b"") as state:
+            # It finds the socket and our state as descriptors 3 and 4, as systemd passes them.
             self.new = subprocess.Popen(
-                ["sh", "-c", f"ulimit -n {nofile}; exec 3<&{theirs.fileno()}; LISTEN_PID=$$ LISTEN_FDS=1 "
-                 f"LISTEN_FDNAMES=reactord-upgrade exec {t.options.reactord} -c {self.path}"],
-                stderr=log, stdout=log, pass_fds=[theirs.fileno()])
+                ["sh", "-c", f"ulimit -n {nofile}; exec 3<&{theirs.fileno()} 4<&{state.fileno()}; LISTEN_PID=$$ "
+                 f"LISTEN_FDS=2 LISTEN_FDNAMES=reactord-upgrade:reactord-state exec {t.options.reactord} -c {self.path}"],
+                stderr=log, stdout=log, pass_fds=[theirs.fileno(), state.fileno()])
 
     def __enter__(self):
         self.wait("ready")
@@ -168,6 +175,32 @@ def bad_records_are_refused(t):
         check_equal(old.give(good, own), (TAKEN, 0), "the answer to a good one, after all")
         os.close(reader)
         os.close(writer)
+
+
+@test(each=[{"has_report": True}, {"has_report": False}])
+def the_last_report(t, has_report):
+    """a process that has drained: its last report counts, or, when it is lost (with it: {has_report}), what it had open
+    ends in errors"""
+    admin = t.path("admin.sock")
+
+    def report(old, word, line):
+        with memory_file(line) as file:
+            socket.send_fds(old.control, [word], [file.fileno()])
+
+    def echo():
+        row, = get(admin, "/v1/listeners").json["listeners"]
+        return row["sessions"], row["sessions_total"], row["ended"]["client_fin"], row["ended"]["error"]
+
+    with Old(t, ECHO.format(t.address()) + f"[admin]\naddress = {admin}\n") as old:
+        report(old, b"state", b"listen echo client_fin=1 sessions_total=3\n")
+        t.eventually(lambda: echo() == (2, 3, 1, 0), f"two are open: {echo()}")
+        if has_report:
+            report(old, b"end", b"listen echo client_fin=3 sessions_total=3\n")
+        else:
+            old.control.send(b"end")
+        old.control.close()
+        wanted = (0, 3, 3, 0) if has_report else (0, 3, 1, 2)
+        t.eventually(lambda: echo() == wanted, f"all have ended: {wanted}")
 
 
 @test()
