@@ -162,9 +162,10 @@ void session_facts_undone(struct session_facts *f, int error)
         strcpy(f->attempts + f->result_at, error == -ETIMEDOUT ? timeout : tls);
 }
 
-static const uint64_t *session_facts_unless_0(const uint64_t *value)
+/* ${value}, which is known if ${measured} is not 0. */
+static const uint64_t *session_facts_if(uint64_t measured, const uint64_t *value)
 {
-    return *value > 0 ? value : NULL;
+    return measured > 0 ? value : NULL;
 }
 
 static int64_t session_facts_fin_ns(const struct session_facts_leg *leg, int64_t began_at_ns)
@@ -190,16 +191,16 @@ void session_facts_describe(const struct session_facts *f, struct access_log_rec
     const struct session_facts_leg *client = &f->legs[0], *server = &f->legs[1];
 
     if (client->is_measured) {
-        r->client_rtt_us = session_facts_unless_0(&client->tcp.rtt_us);
-        r->client_rtt_var_us = session_facts_unless_0(&client->tcp.rtt_var_us);
+        r->client_rtt_us = session_facts_if(client->tcp.rtt_us, &client->tcp.rtt_us);
+        r->client_rtt_var_us = session_facts_if(client->tcp.rtt_us, &client->tcp.rtt_var_us);
         r->client_retransmits = &client->tcp.retransmits;
-        r->client_delivery_rate = session_facts_unless_0(&client->tcp.delivery_rate);
+        r->client_delivery_rate = session_facts_if(client->tcp.delivery_rate, &client->tcp.delivery_rate);
     }
     if (server->is_measured) {
-        r->server_rtt_us = session_facts_unless_0(&server->tcp.rtt_us);
-        r->server_rtt_var_us = session_facts_unless_0(&server->tcp.rtt_var_us);
+        r->server_rtt_us = session_facts_if(server->tcp.rtt_us, &server->tcp.rtt_us);
+        r->server_rtt_var_us = session_facts_if(server->tcp.rtt_us, &server->tcp.rtt_var_us);
         r->server_retransmits = &server->tcp.retransmits;
-        r->server_delivery_rate = session_facts_unless_0(&server->tcp.delivery_rate);
+        r->server_delivery_rate = session_facts_if(server->tcp.delivery_rate, &server->tcp.delivery_rate);
     }
     if (server->is_counted) {
         r->server_bytes_in = &server->bytes_in;

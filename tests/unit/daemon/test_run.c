@@ -72,6 +72,21 @@ TEST(signals, drain_timeout_is_never_early)
     EXPECT_LOG_LINES("drain_timeout is over; sessions reset: 7", 1);
 }
 
+TEST(signals, drain_delay_comes_before_the_drain_and_its_timeout)
+{
+    int64_t began_at_ns = clock_now_ns();
+
+    changes.running.process.drain_delay_ns = 60 * NS_PER_MS;
+    changes.running.process.drain_timeout_ns = 50 * NS_PER_MS;
+    send_signal(SIGTERM);
+    ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
+    ck_assert_int_ge(clock_now_ns() - began_at_ns, 110 * NS_PER_MS);
+    ck_assert_uint_eq(server.drains, 1);
+    EXPECT_LOG_LINES("draining: accepts clients for another 0.1 s (drain_delay)", 1);
+    EXPECT_LOG_LINES("draining: accepts no more clients", 1);
+    EXPECT_LOG_LINES("drain_timeout is over; sessions reset: 7", 1);
+}
+
 /* Three looks, a signal that drains, three looks, a second SIGQUIT, three more, and the end. */
 static void step_with_watch(void)
 {

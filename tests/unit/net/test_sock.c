@@ -251,7 +251,6 @@ TEST(sock, figures_of_tcp_are_measured_and_unix_has_none)
     sockets_hear(theirs, "x");
     ck_assert(tcp_figures_read(&figures, ours));
     ck_assert_uint_gt(figures.rtt_us, 0);
-    ck_assert_uint_gt(figures.rtt_var_us, 0);
     ck_assert_uint_eq(figures.retransmits, 0);
     UNTIL(tcp_figures_read(&figures, ours) && figures.delivery_rate > 0);
     ck_assert(tcp_figures_read(&figures, theirs));

@@ -40,7 +40,7 @@ TEST(facts, line_has_figures_of_both_connections)
     ck_assert_int_eq(sscanf(logged.text, "%lu %lu %lu %lu %lu %lu %lu %lu\n", &rtt[0], &var[0],
                             &again[0], &rtt[1], &var[1], &again[1], &in, &out),
                      8);
-    ck_assert(rtt[0] > 0 && rtt[1] > 0 && var[0] > 0 && var[1] > 0);
+    ck_assert(rtt[0] > 0 && rtt[1] > 0); /* the variance of few may be 0 */
     ck_assert_uint_eq(again[0] + again[1], 0);
     ck_assert_uint_eq(in, 6);
     ck_assert_uint_eq(out, 8);
