@@ -24,6 +24,7 @@ struct process_conf {
     enum log_level log_level;
     unsigned access_log_buffer_bytes;
     bool allow_faults;
+    int64_t drain_delay_ns;    /* 0: none */
     int64_t drain_timeout_ns;  /* 0: wait for ever */
     int64_t reload_confirm_ns; /* 0: a reload needs no confirmation */
     bool watch;                /* reload when the files have changed */

@@ -47,8 +47,9 @@ enum state { STATE_RUNNING, STATE_DRAINING, STATE_STOPPED };
 struct run {
     int signal_fd, drained_fd;
     enum state state;
-    bool told_to_end;        /* SIGTERM came, or SIGQUIT began the drain: the next SIGTERM stops */
-    bool drained;            /* no session is left; replaced processes may still drain */
+    bool told_to_end;    /* SIGTERM came, or SIGQUIT began the drain: the next SIGTERM stops */
+    bool drained;        /* no session is left; replaced processes may still drain */
+    int64_t close_at_ns; /* end of drain_delay; CLOCK_NEVER: accepts no more, or does not drain */
     int64_t deadline_at_ns;  /* end of drain_timeout, or of upgrade_drain_timeout */
     const char *deadline_of; /* name of that option */
     int64_t tick_at_ns;
@@ -116,10 +117,14 @@ static void run_set_deadline(struct run *run, int64_t timeout_ns, const char *na
     run->deadline_at_ns = clock_sooner(at_ns, run->deadline_at_ns);
 }
 
-static void run_set_draining(struct run *run, const struct run_conf *conf, int64_t tick_ns)
+static void run_log_draining(const struct run_conf *conf)
 {
     log_event(LOG_PROCESS, LOG_LEVEL_NOTICE, "draining: accepts no more clients; sessions left: %u",
               server_sessions(conf->server));
+}
+
+static void run_set_draining(struct run *run, const struct run_conf *conf, int64_t tick_ns)
+{
     run->state = STATE_DRAINING;
     admin_set_state(conf->admin, ADMIN_DRAINING);
     run->tick_at_ns = clock_add_ns(clock_now_ns(), tick_ns);
@@ -135,16 +140,33 @@ static void run_close_server(const struct run_conf *conf)
         server_drain(conf->server);
 }
 
+/* End of drain_delay. */
+static void run_drain_close(struct run *run, const struct run_conf *conf)
+{
+    run->close_at_ns = CLOCK_NEVER;
+    run_log_draining(conf);
+    run_set_deadline(run, reload_running(conf->reload)->process.drain_timeout_ns, "drain_timeout");
+    run_close_server(conf);
+    upgrade_tell_old(conf->upgrade, "drain");
+}
+
 static void run_drain_begin(struct run *run, const struct run_conf *conf)
 {
+    int64_t delay_ns = reload_running(conf->reload)->process.drain_delay_ns;
+
     upgrade_cancel(conf->upgrade, "this process drains");
     run->told_to_end = true;
     run_set_draining(run, conf, TICK_NS);
-    run_set_deadline(run, reload_running(conf->reload)->process.drain_timeout_ns, "drain_timeout");
     notify_stopping("Draining, sessions left: %u", server_sessions(conf->server));
     notify_extend(EXTEND_NS);
-    run_close_server(conf);
-    upgrade_tell_old(conf->upgrade, "drain");
+    if (delay_ns == 0 || upgrade_is_pending(conf->upgrade)) {
+        run_drain_close(run, conf);
+        return;
+    }
+    log_event(LOG_PROCESS, LOG_LEVEL_NOTICE,
+              "draining: accepts clients for another %.1f s (drain_delay)",
+              (double)delay_ns / (double)NS_PER_S);
+    run->close_at_ns = clock_add_ns(clock_now_ns(), delay_ns);
 }
 
 /* Stop server and admin interface. False: a loop hangs, as logged. */
@@ -298,7 +320,9 @@ static void run_drain_tick(struct run *run, const struct run_conf *conf)
 {
     int64_t now_ns = clock_now_ns();
 
-    if (now_ns >= run->deadline_at_ns) {
+    if (now_ns >= run->close_at_ns) {
+        run_drain_close(run, conf);
+    } else if (now_ns >= run->deadline_at_ns) {
         unsigned cut;
 
         if (run_stop_server(run, conf, &cut))
@@ -323,7 +347,8 @@ static int64_t run_due_at_ns(const struct run *run, const struct run_conf *conf)
         due_at_ns = clock_sooner(due_at_ns, clock_sooner(reload_due_at_ns(conf->reload),
                                                          config_watch_due_at_ns(&run->watch)));
     if (run->state == STATE_DRAINING)
-        due_at_ns = clock_sooner(due_at_ns, clock_sooner(run->tick_at_ns, run->deadline_at_ns));
+        due_at_ns = clock_sooner(clock_sooner(due_at_ns, run->close_at_ns),
+                                 clock_sooner(run->tick_at_ns, run->deadline_at_ns));
     return due_at_ns;
 }
 
@@ -364,6 +389,7 @@ static void run_upgrade_step(struct run *run, const struct run_conf *conf)
         break;
     case UPGRADE_TOOK_OVER: run_take_over(run, conf); break;
     case UPGRADE_REPLACED:
+        run_log_draining(conf);
         run_set_draining(run, conf, REPORT_NS);
         run_set_deadline(run, process->upgrade_drain_timeout_ns, "upgrade_drain_timeout");
         admin_leave(conf->admin);
@@ -428,7 +454,7 @@ enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf, b
     };
     enum exit_code code = EXIT_CODE_OK;
 
-    run->logs_at_ns = run->deadline_at_ns = CLOCK_NEVER;
+    run->logs_at_ns = run->close_at_ns = run->deadline_at_ns = CLOCK_NEVER;
     if (!upgrade_is_pending(conf->upgrade))
         run_start_admin(conf);
     watchdog_feeder_start(&run->watchdog_feeder, conf->server);

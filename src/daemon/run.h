@@ -4,6 +4,8 @@
  *   running --SIGTERM, SIGQUIT--> draining --last session ended, drain_timeout, SIGTERM--> stopped
  *   running or draining --SIGINT--> stopped
  *
+ * A drain begins with drain_delay, in which clients are still accepted.
+ *
  *   running --SIGUSR2, and another process takes over--> draining, without the listen sockets
  *
  * While running or draining, SIGUSR1 reopens logs, SIGRTMIN logs statistics, and

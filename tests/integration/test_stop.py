@@ -8,6 +8,7 @@ import threading
 import time
 
 from support import net
+from support.admin import get
 from support.case import Failed, check, check_equal, test
 from support.net import Task
 from support.watch import Watch
@@ -173,6 +174,25 @@ def new_clients_are_refused(t):
             watch = Watch()
         check_equal(daemon.wait(), 0, "exit code")
         watch.expect(0, 3 * t.scale, "it went on without sessions")
+
+
+@test(each=[{"how": "after drain_delay"}, {"how": "at a second SIGTERM"}])
+def drain_delay(t, how):
+    """with drain_delay /readyz says draining at once, and clients are accepted until it has passed; it ends {how}"""
+    address, admin = t.address(), t.path("admin.sock")
+    delay = "2s" if how == "after drain_delay" else "1h"
+    config = echo(address).replace("[listen", f"drain_delay = {delay}\n[admin]\naddress = {admin}\n[listen", 1)
+    with t.daemon(config) as daemon:
+        check_equal(get(admin, "/readyz").status, 200, "/readyz")
+        daemon.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        t.eventually(lambda: get(admin, "/readyz").status == 503, "/readyz says that it drains")
+        with net.connect(address) as client:
+            check_equal(net.exchange(client, b"hello"), b"hello", "a client while it drains")
+        if how != "after drain_delay":
+            daemon.send_signal(signal.SIGTERM)
+        check_equal(daemon.wait(), 0, "exit code")
+        check(how != "after drain_delay" or time.monotonic() - began >= 2, "it ended before drain_delay")
 
 
 @test()
