@@ -1,4 +1,4 @@
-#include "daemon/run.h"
+#include "daemon/run_internal.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -9,57 +9,20 @@
 #include <unistd.h>
 
 #include "admin/admin.h"
-#include "base/clock.h"
 #include "base/event_fd.h"
 #include "base/log.h"
 #include "config/config.h"
 #include "daemon/access_logs.h"
 #include "daemon/admin_desk.h"
-#include "daemon/config_watch.h"
 #include "daemon/notify.h"
 #include "daemon/poll_timeout.h"
 #include "daemon/reload.h"
 #include "daemon/reload_edits.h"
-#include "daemon/signals.h"
 #include "daemon/upgrade.h"
-#include "daemon/watchdog_feeder.h"
 #include "handover/server_upgrade.h"
 #include "server/server_figures.h"
 
-/*
- * While draining, extend systemd's stop timeout every TICK_NS: a drain may take longer than
- * TimeoutStopSec, a hang may not. server_stop() takes less than EXTEND_NS.
- */
-#define TICK_NS   (5 * NS_PER_S)
-#define EXTEND_NS (20 * NS_PER_S)
-
-/* Maximum of signals that wait for the end of a reload; the rest is for stop signals. */
-#define RUN_DELAYED       8
-#define RUN_DELAYED_STOPS 2
-
-/* Interval at which a replaced process reports its counters. */
-#define REPORT_NS NS_PER_S
-
 enum { RUN_SIGNALS, RUN_DRAIN, RUN_RELOAD, RUN_LOGS, RUN_UPGRADE, RUN_ADMIN, RUN_WATCH, RUN_LOOPS };
-
-enum state { STATE_RUNNING, STATE_DRAINING, STATE_STOPPED };
-
-struct run {
-    int signal_fd, drained_fd;
-    enum state state;
-    bool told_to_end;    /* SIGTERM came, or SIGQUIT began the drain: the next SIGTERM stops */
-    bool drained;        /* no session is left; replaced processes may still drain */
-    int64_t close_at_ns; /* end of drain_delay; CLOCK_NEVER: accepts no more, or does not drain */
-    int64_t deadline_at_ns;  /* end of drain_timeout, or of upgrade_drain_timeout */
-    const char *deadline_of; /* name of that option */
-    int64_t tick_at_ns;
-    int64_t logs_at_ns; /* when to call access_logs_close_unused(); CLOCK_NEVER: not at all */
-    struct watchdog_feeder watchdog_feeder;
-    struct config_watch watch;
-    struct signal_notice delayed[RUN_DELAYED + RUN_DELAYED_STOPS];
-    unsigned n_delayed;
-    int stop_rc;
-};
 
 static void run_on_drained(void *cookie)
 {
@@ -107,70 +70,7 @@ void run_destroy(struct run *run)
     free(run);
 }
 
-/* End the drain after ${timeout_ns}, the option ${name}, if that is sooner; 0: no limit. */
-static void run_set_deadline(struct run *run, int64_t timeout_ns, const char *name)
-{
-    int64_t at_ns = timeout_ns > 0 ? clock_add_ns(clock_now_ns(), timeout_ns) : CLOCK_NEVER;
-
-    if (at_ns < run->deadline_at_ns)
-        run->deadline_of = name;
-    run->deadline_at_ns = clock_sooner(at_ns, run->deadline_at_ns);
-}
-
-static void run_log_draining(const struct run_conf *conf)
-{
-    log_event(LOG_PROCESS, LOG_LEVEL_NOTICE, "draining: accepts no more clients; sessions left: %u",
-              server_sessions(conf->server));
-}
-
-static void run_set_draining(struct run *run, const struct run_conf *conf, int64_t tick_ns)
-{
-    run->state = STATE_DRAINING;
-    admin_set_state(conf->admin, ADMIN_DRAINING);
-    run->tick_at_ns = clock_add_ns(clock_now_ns(), tick_ns);
-    reload_give_up(conf->reload);
-}
-
-/* Stop accepting: close the listen sockets, or before the take-over leave them to the starter. */
-static void run_close_server(const struct run_conf *conf)
-{
-    if (upgrade_is_pending(conf->upgrade))
-        server_upgrade_leave(conf->server);
-    else
-        server_drain(conf->server);
-}
-
-/* End of drain_delay. */
-static void run_drain_close(struct run *run, const struct run_conf *conf)
-{
-    run->close_at_ns = CLOCK_NEVER;
-    run_log_draining(conf);
-    run_set_deadline(run, reload_running(conf->reload)->process.drain_timeout_ns, "drain_timeout");
-    run_close_server(conf);
-    upgrade_tell_old(conf->upgrade, "drain");
-}
-
-static void run_drain_begin(struct run *run, const struct run_conf *conf)
-{
-    int64_t delay_ns = reload_running(conf->reload)->process.drain_delay_ns;
-
-    upgrade_cancel(conf->upgrade, "this process drains");
-    run->told_to_end = true;
-    run_set_draining(run, conf, TICK_NS);
-    notify_stopping("Draining, sessions left: %u", server_sessions(conf->server));
-    notify_extend(EXTEND_NS);
-    if (delay_ns == 0 || upgrade_is_pending(conf->upgrade)) {
-        run_drain_close(run, conf);
-        return;
-    }
-    log_event(LOG_PROCESS, LOG_LEVEL_NOTICE,
-              "draining: accepts clients for another %.1f s (drain_delay)",
-              (double)delay_ns / (double)NS_PER_S);
-    run->close_at_ns = clock_add_ns(clock_now_ns(), delay_ns);
-}
-
-/* Stop server and admin interface. False: a loop hangs, as logged. */
-static bool run_stop_server(struct run *run, const struct run_conf *conf, unsigned *cut)
+bool run_stop_server(struct run *run, const struct run_conf *conf, unsigned *cut)
 {
     notify_extend(EXTEND_NS);
     upgrade_cancel(conf->upgrade, "this process stops");
@@ -314,27 +214,6 @@ static void run_drain_finish(struct run *run, const struct run_conf *conf)
     run->drained = true;
     if (old == 0 && run_stop_server(run, conf, &cut))
         log_notice("stopped; all sessions have finished");
-}
-
-static void run_drain_tick(struct run *run, const struct run_conf *conf)
-{
-    int64_t now_ns = clock_now_ns();
-
-    if (now_ns >= run->close_at_ns) {
-        run_drain_close(run, conf);
-    } else if (now_ns >= run->deadline_at_ns) {
-        unsigned cut;
-
-        if (run_stop_server(run, conf, &cut))
-            log_warning("%s is over; sessions reset: %u", run->deadline_of, cut);
-    } else if (now_ns >= run->tick_at_ns && upgrade_is_replaced(conf->upgrade)) {
-        upgrade_report(conf->upgrade, "state");
-        run->tick_at_ns = clock_add_ns(now_ns, REPORT_NS);
-    } else if (now_ns >= run->tick_at_ns) {
-        notify_status("Draining, sessions left: %u", server_sessions(conf->server));
-        notify_extend(EXTEND_NS);
-        run->tick_at_ns = clock_add_ns(now_ns, TICK_NS);
-    }
 }
 
 static int64_t run_due_at_ns(const struct run *run, const struct run_conf *conf)

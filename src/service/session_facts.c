@@ -194,13 +194,15 @@ void session_facts_describe(const struct session_facts *f, struct access_log_rec
         r->client_rtt_us = session_facts_if(client->tcp.rtt_us, &client->tcp.rtt_us);
         r->client_rtt_var_us = session_facts_if(client->tcp.rtt_us, &client->tcp.rtt_var_us);
         r->client_retransmits = &client->tcp.retransmits;
-        r->client_delivery_rate = session_facts_if(client->tcp.delivery_rate, &client->tcp.delivery_rate);
+        r->client_delivery_rate =
+            session_facts_if(client->tcp.delivery_rate, &client->tcp.delivery_rate);
     }
     if (server->is_measured) {
         r->server_rtt_us = session_facts_if(server->tcp.rtt_us, &server->tcp.rtt_us);
         r->server_rtt_var_us = session_facts_if(server->tcp.rtt_us, &server->tcp.rtt_var_us);
         r->server_retransmits = &server->tcp.retransmits;
-        r->server_delivery_rate = session_facts_if(server->tcp.delivery_rate, &server->tcp.delivery_rate);
+        r->server_delivery_rate =
+            session_facts_if(server->tcp.delivery_rate, &server->tcp.delivery_rate);
     }
     if (server->is_counted) {
         r->server_bytes_in = &server->bytes_in;

@@ -16,11 +16,11 @@ MAX_FOLDER = 5500
 LONG_FOLDERS = {
     "config": 12980,
     "ctl": 5990,
-    "daemon": 11400,
+    "daemon": 11470,
     "engine": 7400,
     "net": 9460,
     "server": 6330,
-    "service": 7150,
+    "service": 7155,
     "sessions": 5620,
     "stats": 5680,
     "tls": 7430,
