@@ -2,9 +2,9 @@
 """
 upgrade.py: what becomes of open sessions when the program is replaced, beside HAProxy and nginx.
 
-Sessions of five kinds are open: silent ones, round trips at a rate, streams both ways, half-closed ones
-whose server answers later, and blocked ones whose buffers are full. Then the program is upgraded once.
-Each byte is compared. See README.md, "Upgrade with open sessions".
+Sessions of seven kinds are open: silent ones, round trips at a rate, streams both ways, half-closed ones
+whose server answers later, blocked ones whose buffers are full, framed ones within a frame, and streams
+with a limited bandwidth. Then the program is upgraded once. Each byte is compared. See README.md, "Upgrade with open sessions".
 """
 
 import argparse
@@ -25,13 +25,16 @@ from runner.progress import progress
 from runner.table import lines
 
 PING = bytes(range(64))
+FRAME = (60).to_bytes(4, "big") + PING[4:]
 PATTERN = bytes(i * 7 % 251 for i in range(65521))
 READ = 1 << 16
 SMALL_BUFFER = 1 << 16
 LATE_BYTES = 1 << 15
 QUIET_S = 3
 FILL_EACH_S = 0.1
-KINDS = {"silent": 0.9, "trips": 0.06, "streams": 0.01, "half": 0.02, "blocked": 0.01}
+KINDS = {"silent": 0.87, "trips": 0.06, "streams": 0.01, "half": 0.02, "blocked": 0.01, "framed": 0.02,
+         "limited": 0.01}
+STREAMS = ("streams", "limited")
 
 
 def read_options():
@@ -146,13 +149,14 @@ class Session:
 
     def __init__(self, port, kind):
         self.s = socket.socket()
-        if kind in ("streams", "blocked"):
+        if kind in (*STREAMS, "blocked"):
             self.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_BUFFER)
             self.s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL_BUFFER)
         self.s.settimeout(GRACE_S)
         self.s.connect(("127.0.0.1", port))
         self.s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.kind, self.sent, self.got, self.is_cut = kind, 0, 0, False
+        self.message = FRAME if kind == "framed" else PING
         self.asked_at = None
 
     def put(self):
@@ -178,17 +182,22 @@ class Session:
         return bool(data)
 
     def ask(self):
-        """A whole round trip, waiting."""
+        """A whole round trip, or what is left of one, waiting."""
         self.s.settimeout(GRACE_S)
-        self.s.sendall(PING)
-        got = b""
-        while len(got) < len(PING):
-            data = self.s.recv(len(PING))
+        self.s.sendall(self.message[self.sent:])
+        self.sent, got = 0, b""
+        while len(got) < len(self.message):
+            data = self.s.recv(len(self.message))
             if not data:
                 raise ValueError("an end of file")
             got += data
-        if got != PING:
+        if got != self.message:
             raise ValueError("wrong bytes")
+
+    def begin(self):
+        """Half of a round trip's message."""
+        self.sent = len(self.message) // 2
+        self.s.sendall(self.message[:self.sent])
 
 
 class Clients:
@@ -198,13 +207,15 @@ class Clients:
         self.all = {kind: [] for kind in KINDS}
         for kind, share in KINDS.items():
             for _ in range(int(options.sessions * share)):
-                s = Session(fronts[kind == "half"], kind)
+                s = Session(fronts.get(kind, fronts["all"]), kind)
                 self.all[kind].append(s)
-                if kind != "half" and kind != "blocked" and kind != "streams":
+                if kind in ("silent", "trips", "framed"):
                     s.ask()
+                if kind == "framed":
+                    s.begin()
         self.selector = selectors.DefaultSelector()
         self.waits = []  # (when, seconds)
-        for kind in ("trips", "streams"):
+        for kind in ("trips", *STREAMS):
             for s in self.all[kind]:
                 s.s.setblocking(False)
                 self.selector.register(s.s, selectors.EVENT_READ, s)
@@ -234,7 +245,7 @@ class Clients:
                 n += 1
             if now >= fill_at:
                 fill_at = now + FILL_EACH_S
-                for s in self.all["streams"]:
+                for s in (s for kind in STREAMS for s in self.all[kind]):
                     if s.sent - s.got < SMALL_BUFFER // 4 and not s.is_cut:
                         self._guard(s, s.put)
             for key, _ in self.selector.select(0.001):
@@ -246,7 +257,7 @@ class Clients:
             self._guard(s, s.s.send, PING)
 
     def _event(self, s):
-        if s.kind == "streams":
+        if s.kind in STREAMS:
             s.take()
             return
         data = s.s.recv(READ)
@@ -269,9 +280,9 @@ class Clients:
 
     def finish(self):
         """Everything that was sent must come; (cut, bytes lost)."""
-        for s in self.all["silent"]:
+        for s in self.all["silent"] + self.all["framed"]:
             self._guard(s, s.ask)
-        for kind in ("trips", "streams", "half", "blocked"):
+        for kind in ("trips", *STREAMS, "half", "blocked"):
             for s in self.all[kind]:
                 s.s.settimeout(GRACE_S)
                 self._guard(s, self._rest, s)
@@ -343,7 +354,9 @@ def at(waits, share):
 
 def run_once(name, server, more, options):
     """One row."""
-    ports = {key: free_port() for key in ("ECHO", "LATE", "ECHO_FRONT", "LATE_FRONT")}
+    ports = {key: free_port() for key in ("ECHO", "LATE", "ECHO_FRONT", "LATE_FRONT", "FRAMED_FRONT", "LIMITED_FRONT")}
+    fronts = {"all": ports["ECHO_FRONT"], "half": ports["LATE_FRONT"], "framed": ports["FRAMED_FRONT"],
+              "limited": ports["LIMITED_FRONT"]}
     with ExitStack() as stack:
         servers = stack.enter_context(child(serve, [ports["ECHO"], ports["LATE"]]))
         received(servers)
@@ -351,8 +364,7 @@ def run_once(name, server, more, options):
         server.write({**ports, "MORE": more})
         server.start(ports["LATE_FRONT"])
         empty = sockets(server.pids())
-        load = stack.enter_context(child(clients, options,
-                                         (ports["ECHO_FRONT"], ports["LATE_FRONT"])))
+        load = stack.enter_context(child(clients, options, fronts))
         n = received(load)
         time.sleep(QUIET_S)
         before, upgraded_at = server.pids(), time.monotonic()
