@@ -324,7 +324,7 @@ build-tests: $(PROGRAM) $(CTL_PROGRAM) $(UNIT_TOGETHER) $(UNIT_ALONE) $(STRESS_T
 SANITIZED_CFLAGS ?= -O1 -g1
 
 ASAN_DAEMON = detect_leaks=1
-TSAN_DAEMON = halt_on_error=1:second_deadlock_stack=1:suppressions=$(CURDIR)/tests/support/tsan.supp
+TSAN_DAEMON = halt_on_error=1:second_deadlock_stack=1:history_size=6:suppressions=$(CURDIR)/tests/support/tsan.supp
 make_asan = $(MAKE) BUILD=build-asan SANITIZE=address,undefined CFLAGS='$(SANITIZED_CFLAGS)'
 make_tsan = $(MAKE) BUILD=build-tsan SANITIZE=thread CFLAGS='$(SANITIZED_CFLAGS)'
 
