@@ -46,4 +46,14 @@ struct loop_stats {
 /* loop_stats(loop, out): copy the counters. Each is exact, but not all are of one instant. */
 void loop_stats(const struct loop *loop, struct loop_stats *out);
 
+/*
+ * loop_stats_busy_ns(s):
+ * Time outside the poll since the start. A turn that ends meanwhile may be counted twice: between
+ * two calls a loop is busy for the time between them at most.
+ */
+static inline int64_t loop_stats_busy_ns(const struct loop_stats *s)
+{
+    return (int64_t)s->turn.ns + s->turn_ns;
+}
+
 #endif

@@ -9,10 +9,7 @@ void autoscale_forget(struct autoscale *a)
     a->at_ns = 0;
 }
 
-/*
- * Add up what the loops were busy since the last sample. A turn that ends meanwhile may be counted
- * twice: a loop is busy for the whole time at most.
- */
+/* Add up what the loops were busy since the last sample: see loop_stats_busy_ns(). */
 static void autoscale_measure(struct autoscale *a, const struct loop_group *workers, int64_t now_ns)
 {
     for (unsigned i = 0; i < a->plan.n; i++) {
@@ -20,7 +17,7 @@ static void autoscale_measure(struct autoscale *a, const struct loop_group *work
         int64_t busy_ns, since_ns;
 
         loop_stats(loop_group_at(workers, i), &s);
-        busy_ns = (int64_t)s.turn.ns + s.turn_ns;
+        busy_ns = loop_stats_busy_ns(&s);
         since_ns = busy_ns - a->busy_ns[i];
         if (a->at_ns > 0 && since_ns > 0)
             a->total_ns += since_ns < now_ns - a->at_ns ? since_ns : now_ns - a->at_ns;

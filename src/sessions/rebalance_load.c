@@ -16,7 +16,7 @@ int64_t rebalance_load_turn_ns(const struct histogram_view *before,
     return limit_ns == CLOCK_NEVER ? histogram_limit_ns(HISTOGRAM_BUCKETS - 2) : limit_ns / 2;
 }
 
-/* A turn that ends meanwhile may be counted twice: the load is cut at a whole second. */
+/* Cut at the whole time: see loop_stats_busy_ns(). */
 static unsigned rebalance_load_us(int64_t busy_ns, int64_t over_ns)
 {
     double share = over_ns > 0 && busy_ns > 0 ? (double)busy_ns / (double)over_ns : 0;
@@ -34,7 +34,7 @@ void rebalance_load_look(struct rebalance_loads *loads, const struct loop_group 
         struct loop_stats s;
 
         loop_stats(loop_group_at(loops, i), &s);
-        now = (struct rebalance_load){.busy_ns = (int64_t)s.turn.ns + s.turn_ns, .turn = s.turn};
+        now = (struct rebalance_load){.busy_ns = loop_stats_busy_ns(&s), .turn = s.turn};
         plan->loops[i].load_us = rebalance_load_us(now.busy_ns - before->busy_ns, over_ns);
         plan->loops[i].turn_ns = over_ns > 0 ? rebalance_load_turn_ns(&before->turn, &now.turn) : 0;
         *before = now;
