@@ -223,12 +223,10 @@ static enum ctl_exit ctl_show_text(struct ctl_context *c, const char *path)
 {
     const struct ctl_request request = {.path = path, .wants_text = true};
     struct ctl_answer answer;
-    enum ctl_exit code = ctl_context_try(c, &request, &answer);
+    enum ctl_exit code = ctl_context_send(c, &request, &answer);
 
-    if (code != CTL_EXIT_OK) {
-        ctl_report("%s", c->problem);
+    if (code != CTL_EXIT_OK)
         return code;
-    }
     ctl_print_text(&answer);
     ctl_client_drop(&answer);
     return CTL_EXIT_OK;

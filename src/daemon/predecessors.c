@@ -355,7 +355,7 @@ static bool predecessors_lose(struct predecessors *p, struct predecessor *q)
                   "upgrade: took over: process %ld ended before its hand-over", pid);
     } else if (q->has_ended) {
         log_event(LOG_UPGRADE, LOG_LEVEL_NOTICE, "upgrade: process %ld has drained and ended%s",
-                  pid, q->is_lost ? ": its last report is lost, its sessions count as errors" : "");
+                  pid, counts ? ": its last report is lost, its sessions count as errors" : "");
     } else {
         log_event(LOG_UPGRADE, LOG_LEVEL_WARNING,
                   "upgrade: process %ld ended before it had drained: its sessions %s as errors",

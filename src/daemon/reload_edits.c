@@ -191,7 +191,6 @@ static void reload_edits_begin_resize(struct reload *r, struct server_reload *re
 static void reload_edits_resize(struct reload *r)
 {
     struct reload_edits *q = &r->edits;
-
     struct server_workers_conf configured;
 
     q->batch = reload_edits_take(q);

@@ -4,7 +4,8 @@
  * note: self. If nothing listens on a local address, and the kernel picks its port as source port,
  * the socket is connected to itself. That takes a port which the kernel may pick: other targets are
  * not asked about. The ports are read again after a second, as the administrator may change them;
- * those of another network namespace are not known.
+ * those of another network namespace are not known. Relaxed order: no other memory depends on the
+ * ports, and to ask needlessly, or by the ports of a moment ago, does no harm.
  */
 #include <errno.h>
 #include <fcntl.h>
