@@ -56,9 +56,9 @@ def _cost(data, rows, directory):
             spans[1].append(each[-1 - len(each) // 4] - middle)
         bars = axes.bar(places, heights, width * 0.92, color=COLOURS[name], label=label(name, data),
                         yerr=spans, error_kw={"elinewidth": 0.8, "ecolor": "#333333"})
-        for bar in bars:
+        for bar, above in zip(bars, spans[1]):
             is_cut = bar.get_height() > MOST
-            axes.text(bar.get_x() + bar.get_width() / 2, min(bar.get_height(), MOST) + 0.01,
+            axes.text(bar.get_x() + bar.get_width() / 2, min(bar.get_height() + above, MOST) + 0.01,
                       f"{bar.get_height():.2f}", fontsize=7, ha="center", va="bottom",
                       rotation=90 if is_cut else 0)
     axes.axhline(1, color=COLOURS["bare"], linewidth=1.2)
