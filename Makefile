@@ -357,7 +357,7 @@ lint: $(PROGRAM) $(CTL_PROGRAM) $(BUILD)/tests/lint/print_options $(BUILD)/tests
 	$(PYTHON) tests/lint/check_commands.py $(BUILD)/tests/lint/print_commands
 	@mkdir -p $(BUILD)/tests/lint && $(substitute) systemd/reactord.service > $(BUILD)/tests/lint/reactord.service
 	$(PYTHON) tests/lint/check_unit.py $(BUILD)/tests/lint/reactord.service
-	mandoc -T lint -W warning man/reactord.8 man/reactord.ini.5 man/reactord-migrating.7 man/reactorctl.1
+	mandoc -T lint -W warning man/reactord.8 man/reactord.ini.5 man/reactord-migrating.7 man/reactord-fleet.7 man/reactorctl.1
 	$(PROGRAM) -t -c conf/reactord.ini
 	$(PROGRAM) -t -c conf/reactord-minimal.ini
 
@@ -567,7 +567,7 @@ install: $(PROGRAM) $(CTL_PROGRAM)
 	$(INSTALL) -m 644 man/reactorctl.1 $(call in_destdir,$(MANDIR)/man1/)
 	$(INSTALL) -m 644 man/reactord.8 $(call in_destdir,$(MANDIR)/man8/)
 	$(INSTALL) -m 644 man/reactord.ini.5 $(call in_destdir,$(MANDIR)/man5/)
-	$(INSTALL) -m 644 man/reactord-migrating.7 $(call in_destdir,$(MANDIR)/man7/)
+	$(INSTALL) -m 644 man/reactord-migrating.7 man/reactord-fleet.7 $(call in_destdir,$(MANDIR)/man7/)
 	$(INSTALL) -m 644 $(wildcard conf/examples/*.*) $(call in_destdir,$(DOCDIR)/examples/)
 	$(INSTALL) -m 644 $(wildcard conf/examples/from-haproxy/*) $(call in_destdir,$(DOCDIR)/examples/from-haproxy/)
 	$(INSTALL) -m 644 $(wildcard conf/examples/from-nginx/*) $(call in_destdir,$(DOCDIR)/examples/from-nginx/)
@@ -591,7 +591,7 @@ uninstall:
 	    $(call in_destdir,$(MANDIR)/man1/reactorctl.1) \
 	    $(call in_destdir,$(SBINDIR)/reactord) $(call in_destdir,$(UNITDIR)/reactord.service) \
 	    $(call in_destdir,$(UNITDIR)/reactord.socket) $(call in_destdir,$(MANDIR)/man8/reactord.8) $(call in_destdir,$(MANDIR)/man5/reactord.ini.5) \
-	    $(call in_destdir,$(MANDIR)/man7/reactord-migrating.7)
+	    $(call in_destdir,$(MANDIR)/man7/reactord-migrating.7) $(call in_destdir,$(MANDIR)/man7/reactord-fleet.7)
 	rm -rf $(call in_destdir,$(DOCDIR)/examples)
 
 .PHONY: deb test-deb

@@ -279,6 +279,7 @@ static void check_connect(struct check *c)
     c->result.answer_bytes = 0;
     c->connect = conf->connect;
     c->connect.sock.unseen = check_script_is_bare(c->script, c->at);
+    c->connect.sock.any_source = conf->connect.sock.freebind;
     c->connect.sock.options.nodelay_later = false;
     sock_options_index(&c->connect.sock.options);
     connector_start(&c->connector, check_addresses(c, step), c->n_addresses,

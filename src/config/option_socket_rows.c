@@ -13,6 +13,9 @@
 
 /* clang-format off */
 static const struct option listen_rows[] = {
+    {"freebind", &option_kind_bool, 0, OPTION_NEW_CONNECTIONS, "no",
+     "yes or no", "listen on addresses that this host does not have at the moment (IP_FREEBIND)",
+     LISTEN(freebind), 0, 0, NULL, NULL},
     {"transparent", &option_kind_bool, 0, OPTION_NEW_CONNECTIONS, "no",
      "yes or no", "listen on addresses that this host does not have (IP_TRANSPARENT)",
      LISTEN(transparent), 0, 0, NULL, NULL},
@@ -54,6 +57,10 @@ static const struct option listen_rows[] = {
 };
 
 static const struct option upstream_rows[] = {
+    {"freebind", &option_kind_bool, 0, OPTION_NEW_CONNECTIONS, "no",
+     "yes or no",
+     "check servers from another address while this host does not have those of source_address",
+     offsetof(struct upstream_conf, connect.sock.freebind), 0, 0, NULL, NULL},
     {"transparent", &option_kind_bool, 0, OPTION_NEW_CONNECTIONS, "no",
      "yes or no", "connect to servers from the address of the client (IP_TRANSPARENT)",
      UPSTREAM(transparent), 0, 0, NULL, NULL},

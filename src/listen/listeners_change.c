@@ -77,6 +77,9 @@ static const char *listeners_why(const struct listeners_address *la, int error)
 {
     if (error == -ENOTSOCK)
         return "the path is another file, not a socket";
+    if (error == -EADDRNOTAVAIL)
+        return "Cannot assign requested address: this host does not have it (freebind = yes: it may "
+               "come later)";
     if (error == -EADDRINUSE && la->n_sockets > 0)
         return "Address already in use by a socket of ours, bound as another user: upgrade instead";
     return strerror(-error);

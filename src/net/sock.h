@@ -53,6 +53,8 @@ struct sock_connect_conf {
     struct sock_sources *sources; /* NULL: chosen by the kernel */
     struct sock_ports *ports;     /* NULL: as above; see note: ports */
     bool unseen;                  /* see note: unseen */
+    bool freebind;                /* this host may lack the sources */
+    bool any_source;              /* if it does, the kernel chooses */
 };
 
 /*

@@ -228,6 +228,8 @@ static int sock_connect_sources(int *out_fd, const struct address *a,
         first = first ? first : source;
         rc = sock_connect_try(out_fd, a, conf, source, tries);
     } while (source && (rc == -EADDRNOTAVAIL || rc == -SOCK_NO_SOURCE));
+    if (rc == -SOCK_NO_SOURCE && conf->any_source)
+        rc = sock_connect_try(out_fd, a, conf, NULL, tries);
     return rc;
 }
 

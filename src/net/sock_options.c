@@ -55,6 +55,7 @@ enum sock_option_row {
     SOCK_OPTION_KEEPALIVE_COUNT,
     SOCK_OPTION_USER_TIMEOUT,
     SOCK_OPTION_INTERFACE,
+    SOCK_OPTION_FREEBIND,
     SOCK_OPTION_TRANSPARENT,
     SOCK_OPTION_TRANSPARENT_IPV6,
     SOCK_OPTION_MARK,
@@ -78,6 +79,7 @@ static const struct sock_option sock_option_rows[SOCK_OPTIONS] = {
     [SOCK_OPTION_KEEPALIVE_COUNT] = {IPPROTO_TCP, TCP_KEEPCNT, SOCK_OPTION_TCP, "keepalive"},
     [SOCK_OPTION_USER_TIMEOUT] = {IPPROTO_TCP, TCP_USER_TIMEOUT, SOCK_OPTION_TCP, "user_timeout"},
     [SOCK_OPTION_INTERFACE] = {SOL_SOCKET, SO_BINDTODEVICE, SOCK_OPTION_TCP, "interface"},
+    [SOCK_OPTION_FREEBIND] = {IPPROTO_IP, IP_FREEBIND, SOCK_OPTION_TCP, "freebind"}, /* IPv6 too */
     [SOCK_OPTION_TRANSPARENT] = {IPPROTO_IP, IP_TRANSPARENT, SOCK_OPTION_IPV4, "transparent"},
     [SOCK_OPTION_TRANSPARENT_IPV6] = {IPPROTO_IPV6, IPV6_TRANSPARENT, SOCK_OPTION_IPV6,
                                       "transparent"},
@@ -102,6 +104,7 @@ static unsigned sock_option_number(const struct sock_options *o, enum sock_optio
     case SOCK_OPTION_KEEPALIVE_INTERVAL: return o->keepalive.interval_s;
     case SOCK_OPTION_KEEPALIVE_COUNT: return o->keepalive.count;
     case SOCK_OPTION_USER_TIMEOUT: return sock_options_ms(o->user_timeout_ns);
+    case SOCK_OPTION_FREEBIND: return o->freebind;
     case SOCK_OPTION_TRANSPARENT:
     case SOCK_OPTION_TRANSPARENT_IPV6: return o->transparent;
     case SOCK_OPTION_MARK: return o->mark;

@@ -48,6 +48,7 @@ struct sock_options {
     unsigned send_buffer_bytes; /* 0: autotuning */
     unsigned receive_buffer_bytes;
     bool mptcp;       /* fixed when a socket is made */
+    bool freebind;    /* of a listener; IP_FREEBIND: addresses that are absent */
     bool transparent; /* IP_TRANSPARENT, IPV6_TRANSPARENT: addresses of other hosts */
     unsigned mark;    /* SO_MARK */
     unsigned dscp;    /* IP_TOS, IPV6_TCLASS */

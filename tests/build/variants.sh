@@ -75,7 +75,9 @@ cmp conf/examples/from-nginx/redis.conf "$dest/usr/share/doc/reactord/examples/f
 for file in prometheus/reactord.rules.yml prometheus/prometheus.yml grafana/reactord.json; do
     cmp "conf/$file" "$dest/usr/share/doc/reactord/examples/$file" || fail "an example is not installed: $file"
 done
-test -f "$dest/usr/share/man/man7/reactord-migrating.7" || fail "a manual page is not installed"
+for page in migrating fleet; do
+    test -f "$dest/usr/share/man/man7/reactord-$page.7" || fail "a manual page is not installed"
+done
 for file in usr/lib/sysusers.d/reactord.conf usr/lib/tmpfiles.d/reactord.conf etc/logrotate.d/reactord; do
     test -f "$dest/$file" || fail "$file is not installed"
 done

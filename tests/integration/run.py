@@ -46,7 +46,7 @@ from support.case import CASES, Context, Options, Skipped, missing_programs
 ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "defaults", "broken", "proxy", "splice", "upstream", "checks",
          "down", "failback", "balance", "balance_hash", "balance_key", "balance_time", "ejection", "retry", "waiting", "waiting_ends", "spare",
          "spare_limits",
-         "names", "names_addresses", "moves", "zones", "resolvers", "sockets", "socket_options", "socket_sources", "socket_namespaces",
+         "names", "names_addresses", "moves", "zones", "resolvers", "sockets", "socket_options", "socket_sources", "socket_absent", "socket_namespaces",
          "programs", "timeouts", "ends", "reasons", "limits",
          "limits_clients", "limits_shared", "bans", "bandwidth", "server_words", "agent", "overload", "access", "proxyproto", "proxyproto_servers", "proxyproto_trust",
          "route", "route_conditions", "route_after", "told", "pipeline", "faults", "mirror", "pause", "pause_servers", "stop", "reload",
@@ -57,7 +57,7 @@ ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "defaults", "
          "process_faults", "call_faults", "fault_plan", "logs", "accesslog", "accesslog_targets", "accesslog_several", "accesslog_syslog", "confine", "everything", "night",
          "examples", "examples_services", "examples_beside", "ctl", "ctl_top", "ctl_actions", "ctl_nodes", "ctl_real")
 # What a connection does on its own loop, and what main does alone: nothing for ThreadSanitizer.
-ON_ONE_THREAD = ("bare", "listen", "inherited", "config", "defaults", "broken", "splice", "zones", "resolvers", "sockets", "socket_options", "socket_sources", "socket_namespaces", "programs", "timeouts", "ends",
+ON_ONE_THREAD = ("bare", "listen", "inherited", "config", "defaults", "broken", "splice", "zones", "resolvers", "sockets", "socket_options", "socket_sources", "socket_absent", "socket_namespaces", "programs", "timeouts", "ends",
                  "reasons",
                  "bandwidth", "access", "proxyproto", "route", "route_conditions", "route_after", "told", "faults", "mirror", "confine", "examples")
 HERE = Path(__file__).resolve().parent

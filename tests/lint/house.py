@@ -18,7 +18,7 @@ LONG_FOLDERS = {
     "ctl": 5990,
     "daemon": 11470,
     "engine": 7400,
-    "net": 9460,
+    "net": 9470,
     "server": 6330,
     "service": 7155,
     "sessions": 5620,

@@ -150,7 +150,8 @@ TEST(check, lack_of_local_ports_is_the_outcome_no_port)
     atomic_store(&connect_error, 0);
 }
 
-TEST(check, missing_source_address_counts_against_the_server)
+/* Check a server that refuses, from an address of another host. */
+static void check_from_elsewhere(void)
 {
     static union {
         struct sock_sources sources;
@@ -162,8 +163,20 @@ TEST(check, missing_source_address_counts_against_the_server)
     from.sources.list[0] = addresses[0];
     ck_assert_int_eq(inet_pton(AF_INET, "192.0.2.1", &from.sources.list[0].u.in.sin_addr), 1);
     check_now("", "");
+}
+
+TEST(check, missing_source_address_counts_against_the_server)
+{
+    check_from_elsewhere();
     expect_outcome(CHECK_NO_SOURCE, "source_address is not an address of this host");
     ck_assert_int_eq(check_verdict(CHECK_NO_SOURCE), CHECK_AGAINST);
+}
+
+TEST(check, with_freebind_a_missing_source_address_is_left_out)
+{
+    conf.connect.sock.freebind = true;
+    check_from_elsewhere();
+    expect_outcome(CHECK_REFUSED, "connection refused");
 }
 
 TEST(check, every_outcome_has_a_text_and_a_verdict)

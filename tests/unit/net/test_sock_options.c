@@ -327,6 +327,7 @@ TEST(sock_options, an_accepted_tcp_socket_is_left_alone)
 
 /* What needs no privileges. */
 static const struct sock_options rare = {.dscp = 46,
+                                         .freebind = true,
                                          .mss_bytes = 999,
                                          .fastopen = 7,
                                          .defer_accept_s = 1,
@@ -342,6 +343,7 @@ static void expect_rare(int fd, bool is)
     ck_assert_int_eq(is_ipv6 ? sockets_option(fd, IPPROTO_IPV6, IPV6_TCLASS)
                              : sockets_option(fd, IPPROTO_IP, IP_TOS),
                      is ? 46 << 2 : 0);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_IP, IP_FREEBIND), is);
     ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_MAXSEG) == 999, is);
     ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_FASTOPEN), is ? 7 : 0);
     ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT), is);
