@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "net/acceptor.h"
+#include "support/accepts.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
@@ -17,147 +17,50 @@
 #include "support/suite.h"
 #include "support/until.h"
 
-#define BATCH   16
-#define CLIENTS 128
-
-static struct loop *loop;
-static struct acceptor *acceptor;
-static struct address a;
-static unsigned before;
-
-/* What arrived, written on the loop; the number is written last. */
-static int fds[CLIENTS];
-static uint64_t turns[CLIENTS];
-static struct address peers[CLIENTS];
-static atomic_uint arrived;
-static unsigned stop_after; /* that many; 0: never */
-
-static void on_accepted(void *cookie, int fd, const struct address *peer)
-{
-    unsigned n = atomic_load(&arrived);
-    struct loop_stats stats;
-
-    ck_assert_ptr_eq(cookie, &acceptor);
-    ck_assert(loop_is_current(loop));
-    ck_assert_uint_lt(n, CLIENTS);
-    loop_stats(loop, &stats);
-    fds[n] = fd;
-    turns[n] = stats.turns;
-    peers[n] = *peer;
-    atomic_store(&arrived, n + 1);
-    if (n + 1 == stop_after)
-        acceptor_stop(acceptor);
-}
-
-static atomic_uint admitted; /* at most */
-
-static int64_t refusal = ACCEPTOR_EXHAUSTED;
-static atomic_uint nobody;
-
-static int64_t on_admit(void *cookie)
-{
-    ck_assert_ptr_eq(cookie, &acceptor);
-    return atomic_load(&arrived) < atomic_load(&admitted) ? 0 : refusal;
-}
-
-static void on_nobody(void *cookie)
-{
-    ck_assert_ptr_eq(cookie, &acceptor);
-    atomic_fetch_add(&nobody, 1);
-}
-
-static void on_name(void *cookie, char *text, size_t size)
-{
-    ck_assert_ptr_eq(cookie, &acceptor);
-    snprintf(text, size, "listen test");
-}
-
-static void setup(void)
-{
-    static const struct acceptor_ops ops = {
-        .admit = on_admit, .nobody = on_nobody, .accepted = on_accepted, .name = on_name};
-    int fd;
-
-    log_lines_capture(LOG_LEVEL_NOTICE);
-    atomic_store(&admitted, CLIENTS);
-    before = process_descriptors();
-    fd = sockets_listen(&a, CLIENTS);
-    ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
-    ck_assert_int_eq(acceptor_create(&acceptor, BATCH, fd, &ops, &acceptor), 0);
-    loop = loop_runner_create();
-}
-
-static void start(void *arg)
-{
-    (void)arg;
-    acceptor_start(acceptor, loop);
-}
-
-static void stop(void *arg)
-{
-    (void)arg;
-    acceptor_stop(acceptor);
-    acceptor_stop(acceptor);
-}
-
-static void teardown(void)
-{
-    loop_runner_call(loop, stop, NULL);
-    loop_runner_destroy(loop);
-    acceptor_destroy(acceptor);
-    for (unsigned i = 0; i < atomic_load(&arrived); i++)
-        close(fds[i]);
-    ck_assert_uint_eq(process_descriptors(), before);
-}
-
-static void go(void)
-{
-    loop_runner_call(loop, start, NULL);
-}
-
-GROUP(acceptor, setup, teardown);
+GROUP(acceptor, accepts_enter, accepts_leave);
 
 TEST(acceptor, a_client_arrives_with_its_address)
 {
     struct address own = {.len = sizeof(own.u)};
     int client;
 
-    go();
-    client = sockets_connect(&a);
-    UNTIL(atomic_load(&arrived) == 1);
+    accepts_start();
+    client = sockets_connect(&accepts.address);
+    UNTIL(atomic_load(&accepts.arrived) == 1);
     ck_assert_int_eq(getsockname(client, &own.u.sa, &own.len), 0);
-    ck_assert(address_equal(&peers[0], &own));
-    ck_assert_int_ne(fcntl(fds[0], F_GETFL) & O_NONBLOCK, 0);
-    ck_assert_int_ne(fcntl(fds[0], F_GETFD) & FD_CLOEXEC, 0);
+    ck_assert(address_equal(&accepts.peers[0], &own));
+    ck_assert_int_ne(fcntl(accepts.fds[0], F_GETFL) & O_NONBLOCK, 0);
+    ck_assert_int_ne(fcntl(accepts.fds[0], F_GETFD) & FD_CLOEXEC, 0);
     sockets_say(client, "hello");
     close(client);
 }
 
 TEST(acceptor, acceptor_accepts_in_bursts_of_bounded_size)
 {
-    int clients[6 * BATCH];
+    int clients[6 * ACCEPTS_BATCH];
     const unsigned last = ARRAY_LEN(clients) - 1;
 
     for (unsigned i = 0; i <= last; i++)
-        clients[i] = sockets_connect(&a);
-    go();
-    UNTIL(atomic_load(&arrived) == ARRAY_LEN(clients));
-    for (unsigned i = BATCH; i <= last; i++)
-        ck_assert_uint_gt(turns[i], turns[i - BATCH]); /* never more than a batch in a turn */
-    ck_assert_uint_eq(turns[last] - turns[0] + 1, 6);
+        clients[i] = sockets_connect(&accepts.address);
+    accepts_start();
+    UNTIL(atomic_load(&accepts.arrived) == ARRAY_LEN(clients));
+    for (unsigned i = ACCEPTS_BATCH; i <= last; i++)
+        ck_assert_uint_gt(accepts.turns[i],
+                          accepts.turns[i - ACCEPTS_BATCH]); /* never more than a batch in a turn */
+    ck_assert_uint_eq(accepts.turns[last] - accepts.turns[0] + 1, 6);
     for (unsigned i = 0; i <= last; i++)
         close(clients[i]);
 }
 
 TEST(acceptor, no_client_is_accepted_before_the_start)
 {
-    int client = sockets_connect(&a);
+    int client = sockets_connect(&accepts.address);
 
-    loop_runner_stats(loop);
+    loop_runner_stats(accepts.loop);
     PAUSE_MS(50);
-    ck_assert_uint_eq(atomic_load(&arrived), 0);
-    go();
-    UNTIL(atomic_load(&arrived) == 1);
+    ck_assert_uint_eq(atomic_load(&accepts.arrived), 0);
+    accepts_start();
+    UNTIL(atomic_load(&accepts.arrived) == 1);
     close(client);
 }
 
@@ -171,9 +74,9 @@ TEST_EACH(acceptor, accept_error_of_one_client_does_not_delay_the_next_client, A
     int client;
 
     fault_plan(FAULT_ACCEPT4, 0, 3, passing[_i]);
-    go();
-    client = sockets_connect(&a);
-    UNTIL(atomic_load(&arrived) == 1);
+    accepts_start();
+    client = sockets_connect(&accepts.address);
+    UNTIL(atomic_load(&accepts.arrived) == 1);
     ck_assert_uint_eq(log_lines_with("listen test"), 0);
     close(client);
 }
@@ -187,14 +90,14 @@ TEST_EACH(acceptor, acceptor_without_resources_pauses_and_logs_once, ARRAY_LEN(l
     int client;
 
     fault_plan(FAULT_ACCEPT4, 0, FAULT_ALWAYS, lacking[_i]);
-    go();
-    client = sockets_connect(&a);
+    accepts_start();
+    client = sockets_connect(&accepts.address);
     UNTIL(fault_calls(FAULT_ACCEPT4) >= 3);       /* it tries again, but */
     ck_assert_int_ge(since_ms(began_at_ns), 200); /* only each 100 ms */
     EXPECT_LOG_LINES("cannot accept", 1);
     ck_assert_uint_eq(log_lines_with("accepting again"), 0);
     fault_plan(FAULT_ACCEPT4, 0, 0, 0);
-    UNTIL(atomic_load(&arrived) == 1);
+    UNTIL(atomic_load(&accepts.arrived) == 1);
     EXPECT_LOG_LINES("cannot accept", 1);
     close(client);
 }
@@ -204,14 +107,14 @@ static void fail_once_and_connect(unsigned n)
     int client;
 
     fault_plan(FAULT_ACCEPT4, 0, 1, EMFILE);
-    client = sockets_connect(&a);
-    UNTIL(atomic_load(&arrived) == n);
+    client = sockets_connect(&accepts.address);
+    UNTIL(atomic_load(&accepts.arrived) == n);
     close(client);
 }
 
 TEST(acceptor, accept_failures_close_together_are_one_logged_episode)
 {
-    go();
+    accepts_start();
     for (unsigned n = 1; n <= 5; n++)
         fail_once_and_connect(n);
     ck_assert_uint_eq(log_lines_with("accepting again"), 0);
@@ -224,7 +127,7 @@ TEST(acceptor, accept_failures_close_together_are_one_logged_episode)
 
 TEST(acceptor, episode_of_one_accept_failure_has_a_duration)
 {
-    go();
+    accepts_start();
     fail_once_and_connect(1);
     UNTIL(log_lines_with(" s; errors: 1") == 1);
     ck_assert_uint_eq(log_lines_with("accepting again after 0.0 s"), 0);
@@ -234,17 +137,17 @@ TEST(acceptor, clients_wait_without_descriptors_and_are_accepted_later)
 {
     int clients[10];
 
-    go();
+    accepts_start();
     for (int i = 0; i < 10; i++)
         clients[i] = socket(AF_INET, SOCK_STREAM, 0);
     process_allow_descriptors(4);
     for (int i = 0; i < 10; i++)
-        ck_assert_int_eq(connect(clients[i], &a.u.sa, a.len), 0);
-    UNTIL(atomic_load(&arrived) == 4);
+        ck_assert_int_eq(connect(clients[i], &accepts.address.u.sa, accepts.address.len), 0);
+    UNTIL(atomic_load(&accepts.arrived) == 4);
     PAUSE_MS(250);
-    ck_assert_uint_eq(atomic_load(&arrived), 4);
+    ck_assert_uint_eq(atomic_load(&accepts.arrived), 4);
     process_allow_any_descriptors();
-    UNTIL(atomic_load(&arrived) == 10);
+    UNTIL(atomic_load(&accepts.arrived) == 10);
     EXPECT_LOG_LINES("Too many open files", 1);
     for (int i = 0; i < 10; i++)
         close(clients[i]);
@@ -255,17 +158,17 @@ TEST(acceptor, clients_not_admitted_stay_in_the_backlog_and_are_logged_once)
     int clients[5];
     unsigned calls;
 
-    atomic_store(&admitted, 2);
-    go();
+    atomic_store(&accepts.admitted, 2);
+    accepts_start();
     for (int i = 0; i < 5; i++)
-        clients[i] = sockets_connect(&a);
-    UNTIL(atomic_load(&arrived) == 2);
+        clients[i] = sockets_connect(&accepts.address);
+    UNTIL(atomic_load(&accepts.arrived) == 2);
     UNTIL(log_lines_with("cannot accept") == 1);
     calls = fault_calls(FAULT_ACCEPT4);
     PAUSE_MS(250);
     ck_assert_uint_eq(fault_calls(FAULT_ACCEPT4), calls); /* none is accepted to be thrown out */
-    atomic_store(&admitted, 5);
-    UNTIL(atomic_load(&arrived) == 5);
+    atomic_store(&accepts.admitted, 5);
+    UNTIL(atomic_load(&accepts.arrived) == 5);
     for (int i = 0; i < 5; i++)
         close(clients[i]);
 }
@@ -276,17 +179,17 @@ TEST(acceptor, clients_refused_for_a_time_stay_in_the_backlog_that_long_without_
     int clients[3];
     unsigned calls;
 
-    refusal = 200 * NS_PER_MS;
-    atomic_store(&admitted, 1);
-    go();
+    accepts.refusal = 200 * NS_PER_MS;
+    atomic_store(&accepts.admitted, 1);
+    accepts_start();
     for (int i = 0; i < 3; i++)
-        clients[i] = sockets_connect(&a);
-    UNTIL(atomic_load(&arrived) == 1);
+        clients[i] = sockets_connect(&accepts.address);
+    UNTIL(atomic_load(&accepts.arrived) == 1);
     calls = fault_calls(FAULT_ACCEPT4);
     began_at_ns = clock_now_ns();
     PAUSE_MS(20); /* it may have asked once more than it began to wait */
-    atomic_store(&admitted, 3);
-    UNTIL(atomic_load(&arrived) == 3);
+    atomic_store(&accepts.admitted, 3);
+    UNTIL(atomic_load(&accepts.arrived) == 3);
     ck_assert_int_ge(since_ms(began_at_ns), 150);
     ck_assert_uint_ge(fault_calls(FAULT_ACCEPT4), calls + 2);
     ck_assert_uint_eq(log_lines_with("cannot accept"), 0);
@@ -298,35 +201,36 @@ TEST(acceptor, clients_refused_for_a_time_stay_in_the_backlog_that_long_without_
 static void resume(void *arg)
 {
     (void)arg;
-    acceptor_resume(acceptor);
+    acceptor_resume(accepts.acceptor);
 }
 
 static void leave_and_resume(void *arg)
 {
-    acceptor_leave(acceptor);
-    acceptor_resume(acceptor);
-    acceptor_start(acceptor, arg);
+    acceptor_leave(accepts.acceptor);
+    acceptor_resume(accepts.acceptor);
+    acceptor_start(accepts.acceptor, arg);
 }
 
 TEST(acceptor, owner_resumes_the_pause_that_it_asked_for)
 {
     int clients[2];
 
-    refusal = CLOCK_NEVER;
-    atomic_store(&admitted, 1);
-    go();
-    loop_runner_call(loop, resume, NULL); /* there is no pause, and no harm */
+    accepts.refusal = CLOCK_NEVER;
+    atomic_store(&accepts.admitted, 1);
+    accepts_start();
+    loop_runner_call(accepts.loop, resume, NULL); /* there is no pause, and no harm */
     for (int i = 0; i < 2; i++)
-        clients[i] = sockets_connect(&a);
-    UNTIL(atomic_load(&arrived) == 1);
+        clients[i] = sockets_connect(&accepts.address);
+    UNTIL(atomic_load(&accepts.arrived) == 1);
     PAUSE_MS(50);
-    loop_runner_call(loop, leave_and_resume, loop); /* as a limit may between two loops */
+    loop_runner_call(accepts.loop, leave_and_resume,
+                     accepts.loop); /* as a limit may between two loops */
     PAUSE_MS(50);
-    atomic_store(&admitted, 2);
+    atomic_store(&accepts.admitted, 2);
     PAUSE_MS(200);
-    ck_assert_uint_eq(atomic_load(&arrived), 1);
-    loop_runner_call(loop, resume, NULL);
-    UNTIL(atomic_load(&arrived) == 2);
+    ck_assert_uint_eq(atomic_load(&accepts.arrived), 1);
+    loop_runner_call(accepts.loop, resume, NULL);
+    UNTIL(atomic_load(&accepts.arrived) == 2);
     for (int i = 0; i < 2; i++)
         close(clients[i]);
 }
@@ -337,12 +241,12 @@ TEST(acceptor, owner_cannot_resume_a_pause_for_lack_of_descriptors)
     unsigned calls;
 
     fault_plan(FAULT_ACCEPT4, 0, FAULT_ALWAYS, EMFILE);
-    go();
-    client = sockets_connect(&a);
+    accepts_start();
+    client = sockets_connect(&accepts.address);
     UNTIL(log_lines_with("cannot accept") == 1);
     calls = fault_calls(FAULT_ACCEPT4);
     for (int i = 0; i < 20; i++)
-        loop_runner_call(loop, resume, NULL);
+        loop_runner_call(accepts.loop, resume, NULL);
     ck_assert_uint_le(fault_calls(FAULT_ACCEPT4), calls + 2);
     close(client);
 }
@@ -351,16 +255,17 @@ TEST(acceptor, reservation_without_a_client_is_given_back)
 {
     int client;
 
-    go();
-    client = sockets_connect(&a);
-    UNTIL(atomic_load(&arrived) == 1 && atomic_load(&nobody) == 1); /* EAGAIN ends the burst */
+    accepts_start();
+    client = sockets_connect(&accepts.address);
+    UNTIL(atomic_load(&accepts.arrived) == 1 &&
+          atomic_load(&accepts.nobody) == 1); /* EAGAIN ends the burst */
     close(client);
 }
 
 static void drain(void *arg)
 {
     (void)arg;
-    acceptor_drain(acceptor);
+    acceptor_drain(accepts.acceptor);
 }
 
 TEST(acceptor, drain_accepts_all_clients_queued_in_the_kernel)
@@ -368,14 +273,14 @@ TEST(acceptor, drain_accepts_all_clients_queued_in_the_kernel)
     int clients[50];
 
     fault_plan(FAULT_ACCEPT4, 0, 1, EMFILE); /* the acceptor pauses */
-    go();
+    accepts_start();
     for (int i = 0; i < 50; i++)
-        clients[i] = sockets_connect(&a);
+        clients[i] = sockets_connect(&accepts.address);
     UNTIL(fault_calls(FAULT_ACCEPT4) > 0);
-    loop_runner_call(loop, drain, NULL);
-    ck_assert_uint_eq(atomic_load(&arrived), 50);
-    loop_runner_call(loop, stop, NULL);
-    loop_runner_call(loop, drain, NULL); /* too late, and harmless */
+    loop_runner_call(accepts.loop, drain, NULL);
+    ck_assert_uint_eq(atomic_load(&accepts.arrived), 50);
+    accepts_stop();
+    loop_runner_call(accepts.loop, drain, NULL); /* too late, and harmless */
     for (int i = 0; i < 50; i++)
         close(clients[i]);
 }
@@ -385,28 +290,28 @@ TEST(acceptor, acceptor_of_an_ended_loop_can_be_stopped_on_any_thread)
     int client;
 
     fault_plan(FAULT_ACCEPT4, 0, FAULT_ALWAYS, EMFILE); /* even in its pause */
-    go();
-    client = sockets_connect(&a);
+    accepts_start();
+    client = sockets_connect(&accepts.address);
     UNTIL(fault_calls(FAULT_ACCEPT4) > 0);
-    loop_runner_stop(loop);
-    acceptor_stop(acceptor);
-    loop_destroy(loop);
+    loop_runner_stop(accepts.loop);
+    acceptor_stop(accepts.acceptor);
+    loop_destroy(accepts.loop);
     sockets_hear_reset(client);
     close(client);
-    loop = loop_runner_create();
+    accepts.loop = loop_runner_create();
 }
 
 TEST(acceptor, acceptor_can_be_stopped_in_its_accept_callback)
 {
     int clients[5];
 
-    stop_after = 2;
+    accepts.stop_after = 2;
     for (int i = 0; i < 5; i++)
-        clients[i] = sockets_connect(&a);
-    go();
-    UNTIL(atomic_load(&arrived) == 2);
+        clients[i] = sockets_connect(&accepts.address);
+    accepts_start();
+    UNTIL(atomic_load(&accepts.arrived) == 2);
     PAUSE_MS(50);
-    ck_assert_uint_eq(atomic_load(&arrived), 2);
+    ck_assert_uint_eq(atomic_load(&accepts.arrived), 2);
     for (int i = 2; i < 5; i++)
         sockets_hear_reset(clients[i]); /* the kernel gave them up with the listen socket */
     for (int i = 0; i < 5; i++)
@@ -419,10 +324,10 @@ TEST(acceptor, acceptor_can_be_stopped_during_a_pause)
     unsigned calls;
 
     fault_plan(FAULT_ACCEPT4, 0, FAULT_ALWAYS, EMFILE);
-    go();
-    client = sockets_connect(&a);
+    accepts_start();
+    client = sockets_connect(&accepts.address);
     UNTIL(fault_calls(FAULT_ACCEPT4) > 0);
-    loop_runner_call(loop, stop, NULL);
+    accepts_stop();
     calls = fault_calls(FAULT_ACCEPT4);
     PAUSE_MS(250);
     ck_assert_uint_eq(fault_calls(FAULT_ACCEPT4), calls);
@@ -431,14 +336,14 @@ TEST(acceptor, acceptor_can_be_stopped_during_a_pause)
 
 TEST(acceptor, acceptor_stopped_before_its_start_does_not_start)
 {
-    acceptor_stop(acceptor);
-    go();
-    ck_assert_uint_eq(atomic_load(&arrived), 0);
+    acceptor_stop(accepts.acceptor);
+    accepts_start();
+    ck_assert_uint_eq(atomic_load(&accepts.arrived), 0);
 }
 
 TEST_ABORTS(acceptor, destroying_an_acceptor_that_is_not_stopped_is_a_bug)
 {
-    acceptor_destroy(acceptor);
+    acceptor_destroy(accepts.acceptor);
 }
 
 TEST(acceptor, destroying_null_is_allowed)

@@ -12,9 +12,7 @@
 #include "engine/loop.h"
 #include "engine/loop_group.h"
 #include "server/resize.h"
-#include "server/server.h"
 #include "server/server_admin.h"
-#include "server/server_conf.h"
 #include "server/server_figures.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
@@ -23,106 +21,50 @@
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
-#include "upstream/upstream.h"
+#include "unit/server/running.h"
 
 #define SPARES 4
 
-static struct server *server;
-static struct address addresses[2], back;
 static struct listener_conf listeners[2];
-static struct upstream_server_conf upstream_server = {
-    .id = "a", .address_text = "there", .addresses = &back, .n_addresses = 1, .weight = 1};
+static struct upstream_server_conf upstream_server;
 static struct upstream_conf upstream = {.name = "back",
                                         .servers = &upstream_server,
                                         .n_servers = 1,
                                         .connect_timeout_ns = 5 * NS_PER_S,
                                         .spare = {.keep = SPARES, .max_age_ns = 3600 * NS_PER_S}};
 static struct server_conf conf;
-static int holders[2]; /* of the addresses' ports */
-static int listening;
-static unsigned before;
 
 static void setup(void)
 {
-    log_lines_capture(LOG_LEVEL_NOTICE);
-    before = process_descriptors();
-    listening = sockets_listen(&back, 64);
-    for (int i = 0; i < 2; i++) {
-        holders[i] = sockets_bound(&addresses[i]);
-        listeners[i] = (struct listener_conf){.name = i ? "front" : "echo",
-                                              .addresses = &addresses[i],
-                                              .n_addresses = 1,
-                                              .service = i ? LISTENER_PROXY : LISTENER_ECHO,
-                                              .upstream = i ? "back" : NULL,
-                                              .backlog = 128,
-                                              .reuseport = 1};
-    }
+    running_enter();
+    upstream_server = running_upstream_server("a", 0);
+    listeners[0] = running_listener("echo", 0, NULL);
+    listeners[1] = running_listener("front", 1, "back");
     conf = (struct server_conf){SMALL_LOOPS(2),   SMALL_EXECUTORS(1),     .listeners = listeners,
                                 .n_listeners = 1, .upstreams = &upstream, .n_upstreams = 1};
 }
 
 static void start(void)
 {
-    struct server_events events = {.drained = NULL};
-
-    ck_assert_int_eq(server_create(&server, &conf, &events), 0);
-    ck_assert_int_eq(server_start(server), 0);
-}
-
-static void teardown(void)
-{
-    unsigned cut;
-
-    ck_assert_int_eq(server_stop(server, &cut), 0);
-    server_destroy(server);
-    close(listening);
-    for (int i = 0; i < 2; i++)
-        close(holders[i]);
-    UNTIL(process_loops() == 0);
-    ck_assert_uint_eq(process_descriptors(), before);
+    running_start(&conf);
 }
 
 static void resize(unsigned boss, unsigned workers)
 {
     struct resize change;
 
-    ck_assert_int_eq(server_prepare_threads(server, boss, workers, &change), 0);
+    ck_assert_int_eq(server_prepare_threads(running.server, boss, workers, &change), 0);
     resize_commit(&change);
-}
-
-static void exchange(int fd)
-{
-    sockets_say(fd, "hello");
-    sockets_hear(fd, "hello");
-}
-
-static int clients[64];
-static unsigned n_clients;
-
-/* ${n} more; the workers take turns. */
-static void come(unsigned n)
-{
-    while (n-- > 0) {
-        clients[n_clients] = sockets_connect(&addresses[0]);
-        exchange(clients[n_clients++]);
-    }
-}
-
-static void leave(void)
-{
-    while (n_clients > 0)
-        close(clients[--n_clients]);
-    UNTIL(server_sessions(server) == 0);
 }
 
 /* Threads of loops, when ${n} more clients have been served. */
 static unsigned loops_after(unsigned n)
 {
-    come(n);
+    running_come(n);
     return process_loops();
 }
 
-GROUP(resize, setup, teardown);
+GROUP(resize, setup, running_leave);
 
 TEST(resize, added_workers_get_clients)
 {
@@ -130,20 +72,13 @@ TEST(resize, added_workers_get_clients)
     ck_assert_uint_eq(loops_after(4), 2 + 2); /* with the boss */
     resize(1, 5);
     ck_assert_uint_eq(loops_after(5), 2 + 5);
-    for (unsigned i = 0; i < n_clients; i++)
-        exchange(clients[i]);
-    leave();
-}
-
-static void exchange_all(void)
-{
-    for (unsigned i = 0; i < n_clients; i++)
-        exchange(clients[i]);
+    running_exchange_all();
+    running_go();
 }
 
 static void expect_connections(unsigned worker, unsigned n)
 {
-    const struct session_scan_workers workers = server_admin_workers(server);
+    const struct session_scan_workers workers = server_admin_workers(running.server);
 
     UNTIL(loop_load(loop_group_at(workers.loops, worker)) == n);
 }
@@ -152,24 +87,24 @@ TEST(resize, a_parked_worker_hands_over_its_clients)
 {
     start();
     resize(1, 3);
-    come(9);
+    running_come(9);
     resize(1, 1);
     EXPECT_LOG_LINES("workers: 3 -> 1 threads: sessions moved: 6, not yet: 0", 1);
     expect_connections(0, 9);
-    exchange_all();
-    leave();
+    running_exchange_all();
+    running_go();
 }
 
 TEST(resize, added_workers_get_their_share)
 {
     start();
-    come(12);
+    running_come(12);
     resize(1, 4);
     EXPECT_LOG_LINES("workers: 2 -> 4 threads: sessions moved: 6, not yet: 0", 1);
     for (unsigned i = 0; i < 4; i++)
         expect_connections(i, 3);
-    exchange_all();
-    leave();
+    running_exchange_all();
+    running_go();
 }
 
 /* Of the clients of two workers that stay none has to move. */
@@ -177,27 +112,27 @@ TEST(resize, workers_that_stay_keep_their_clients)
 {
     start();
     resize(1, 3);
-    come(3);
+    running_come(3);
     resize(1, 2);
     EXPECT_LOG_LINES("workers: 3 -> 2 threads: sessions moved: 1, not yet: 0", 1);
     resize(1, 2);
-    exchange_all();
+    running_exchange_all();
     EXPECT_LOG_LINES("threads: sessions moved", 1);
-    leave();
+    running_go();
 }
 
 TEST(resize, a_parked_worker_gets_no_new_clients)
 {
     start();
     resize(1, 3);
-    come(2);
+    running_come(2);
     resize(1, 1);
     ck_assert_uint_eq(loops_after(6), 2 + 2); /* the third has not been started */
     expect_connections(0, 8);
-    exchange_all();
+    running_exchange_all();
     resize(1, 3);
     ck_assert_uint_eq(loops_after(3), 2 + 3);
-    leave();
+    running_go();
 }
 
 TEST(resize, sessions_of_new_workers_drain_and_are_stopped)
@@ -206,24 +141,23 @@ TEST(resize, sessions_of_new_workers_drain_and_are_stopped)
 
     start();
     resize(1, 4);
-    come(4);
+    running_come(4);
     resize(1, 1);
-    ck_assert_int_eq(server_stop(server, &cut), 0);
+    ck_assert_int_eq(server_stop(running.server, &cut), 0);
     ck_assert_uint_eq(cut, 4);
-    for (unsigned i = 0; i < n_clients; i++)
-        close(clients[i]);
+    running_go();
 }
 
 TEST(resize, new_loops_are_in_the_statistics)
 {
     start();
     resize(2, 3);
-    come(3);
-    server_figures_log(server);
+    running_come(3);
+    server_figures_log(running.server);
     ck_assert_uint_ge(log_lines_with("boss-1-2"), 1);
     ck_assert_uint_ge(log_lines_with("work-2-3"), 1);
-    ck_assert(server_watch(server));
-    leave();
+    ck_assert(server_watch(running.server));
+    running_go();
 }
 
 /* ---- spare connections ---- */
@@ -235,9 +169,9 @@ static unsigned n_spares;
 static void accept_spares(unsigned n)
 {
     while (n_spares < n)
-        spares[n_spares++] = sockets_accept(listening);
+        spares[n_spares++] = sockets_accept(running.listening[0]);
     PAUSE_MS(30);
-    ck_assert_int_eq(poll(&(struct pollfd){.fd = listening, .events = POLLIN}, 1, 0), 0);
+    ck_assert_int_eq(poll(&(struct pollfd){.fd = running.listening[0], .events = POLLIN}, 1, 0), 0);
 }
 
 /* Of those accepted. */
@@ -285,7 +219,7 @@ TEST(resize, sessions_of_a_new_worker_use_its_spares)
     resize(1, 2);
     accept_spares(SPARES + 2);
     for (unsigned i = 0; i < 2; i++) {
-        int client = sockets_connect(&addresses[1]);
+        int client = sockets_connect(&running.addresses[1]);
         bool found = false;
 
         sockets_say(client, "question");
@@ -312,7 +246,7 @@ TEST(resize, a_cancelled_change_leaves_no_trace)
     accept_spares(SPARES);
     open = process_descriptors();
     for (unsigned n = 1; n < 20; n++) {
-        ck_assert_int_eq(server_prepare_threads(server, n, 21 - n, &change), 0);
+        ck_assert_int_eq(server_prepare_threads(running.server, n, 21 - n, &change), 0);
         resize_cancel(&change);
     }
     ck_assert_uint_eq(process_descriptors(), open);
@@ -320,13 +254,13 @@ TEST(resize, a_cancelled_change_leaves_no_trace)
     ck_assert_uint_eq(loops_after(4), 2 + 2);
     resize(1, 3);
     ck_assert_uint_eq(loops_after(3), 2 + 3);
-    leave();
+    running_go();
     close_spares();
 }
 
 static int prepare(void *cookie)
 {
-    return server_prepare_threads(server, 3, 5, cookie);
+    return server_prepare_threads(running.server, 3, 5, cookie);
 }
 
 TEST(resize, failed_allocation_changes_nothing)
@@ -344,7 +278,7 @@ TEST(resize, failed_allocation_changes_nothing)
     ck_assert_uint_eq(process_descriptors(), open);
     accept_spares(SPARES);
     ck_assert_uint_eq(loops_after(4), 2 + 2);
-    leave();
+    running_go();
     close_spares();
 }
 
@@ -358,11 +292,11 @@ TEST_EACH(resize, lack_of_descriptors_changes_nothing, 9)
     accept_spares(SPARES);
     open = process_descriptors();
     process_allow_descriptors((unsigned)_i);
-    ck_assert_int_eq(server_prepare_threads(server, 3, 5, &change), -EMFILE);
+    ck_assert_int_eq(server_prepare_threads(running.server, 3, 5, &change), -EMFILE);
     process_allow_any_descriptors();
     ck_assert_uint_eq(process_descriptors(), open);
     ck_assert_uint_eq(loops_after(4), 2 + 2);
-    leave();
+    running_go();
     close_spares();
 }
 
@@ -374,9 +308,9 @@ static atomic_uint served;
 static void *storm(void *arg)
 {
     while (!atomic_load(&storm_over)) {
-        int fd = sockets_connect(&addresses[0]);
+        int fd = sockets_connect(&running.addresses[0]);
 
-        exchange(fd);
+        running_exchange(fd);
         close(fd);
         atomic_fetch_add(&served, 1);
     }
@@ -392,26 +326,25 @@ TEST_EACH(resize, clients_are_served_while_the_numbers_change, 4)
     conf.worker.chooser = kinds[_i];
     conf.n_listeners = 2;
     start();
-    come(8);
+    running_come(8);
     for (int i = 0; i < 3; i++)
         pthread_create(&threads[i], NULL, storm, NULL);
     for (unsigned i = 0; i < 60; i++) {
         struct resize change;
 
         ck_assert_int_eq(
-            server_prepare_threads(server, 1 + i % 3, 1 + i * 7 % (i / 4 + 2), &change), 0);
+            server_prepare_threads(running.server, 1 + i % 3, 1 + i * 7 % (i / 4 + 2), &change), 0);
         if (i % 5 == 4)
             resize_cancel(&change);
         else
             resize_commit(&change);
-        (void)server_watch(server);
+        (void)server_watch(running.server);
         PAUSE_MS(2);
     }
     UNTIL(atomic_load(&served) > 100);
     atomic_store(&storm_over, true);
     for (int i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
-    for (unsigned i = 0; i < n_clients; i++)
-        exchange(clients[i]);
-    leave();
+    running_exchange_all();
+    running_go();
 }

@@ -3,56 +3,26 @@
  * has changed.
  */
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "server/server.h"
-#include "server/server_conf.h"
 #include "support/fault.h"
-#include "support/log_lines.h"
 #include "support/process.h"
 #include "support/server_confs.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
-#include "upstream/upstream.h"
+#include "unit/server/running.h"
 
 #define CHURN_RELOADS 60
 
-/* Two configurations: `conf` is in use first. */
-static struct server *server;
-static struct address addresses[3], backs[2];
+/* Two configurations: the first is used first. */
 static struct upstream_server_conf servers[2];
 static struct upstream_conf upstreams[2][2];
 static struct listener_conf listeners[2][3];
 static struct server_conf confs[2];
-static int holders[3]; /* of the addresses' ports */
-static int listening[2];
-static int done_fd;
-static int done_rc;
-static unsigned before;
-
-static void done(void *cookie, int rc)
-{
-    (void)cookie;
-    done_rc = rc;
-    (void)eventfd_write(done_fd, 1);
-}
-
-static struct listener_conf listener_of(const char *name, unsigned address, const char *upstream)
-{
-    return (struct listener_conf){.name = name,
-                                  .addresses = &addresses[address],
-                                  .n_addresses = 1,
-                                  .service = upstream ? LISTENER_PROXY : LISTENER_ECHO,
-                                  .upstream = upstream,
-                                  .backlog = 128,
-                                  .reuseport = 1};
-}
 
 static struct upstream_conf upstream_of(const char *name, unsigned n)
 {
@@ -71,76 +41,37 @@ static struct server_conf server_of(unsigned which, unsigned workers, unsigned n
 /* The second: "front" has another server, "echo" another address, "more" comes. */
 static void configure(void)
 {
-    for (unsigned i = 0; i < 2; i++)
-        servers[i] = (struct upstream_server_conf){.id = i ? "b" : "a",
-                                                   .address_text = "there",
-                                                   .addresses = &backs[i],
-                                                   .n_addresses = 1,
-                                                   .weight = 1};
+    servers[0] = running_upstream_server("a", 0);
+    servers[1] = running_upstream_server("b", 1);
     upstreams[0][0] = upstream_of("back", 0);
     upstreams[1][0] = upstream_of("back", 1);
     upstreams[1][1] = upstream_of("other", 0);
-    listeners[0][0] = listener_of("front", 0, "back");
-    listeners[0][1] = listener_of("echo", 1, NULL);
-    listeners[1][0] = listener_of("front", 0, "back");
-    listeners[1][1] = listener_of("echo", 2, NULL);
-    listeners[1][2] = listener_of("more", 1, "other");
+    listeners[0][0] = running_listener("front", 0, "back");
+    listeners[0][1] = running_listener("echo", 1, NULL);
+    listeners[1][0] = running_listener("front", 0, "back");
+    listeners[1][1] = running_listener("echo", 2, NULL);
+    listeners[1][2] = running_listener("more", 1, "other");
     confs[0] = server_of(0, 2, 2, 1);
     confs[1] = server_of(1, 3, 3, 2);
 }
 
 static void setup(void)
 {
-    struct server_events events = {.drained = NULL};
-
-    log_lines_capture(LOG_LEVEL_NOTICE);
-    before = process_descriptors();
-    done_fd = eventfd(0, EFD_CLOEXEC);
-    for (int i = 0; i < 2; i++)
-        listening[i] = sockets_listen(&backs[i], 64);
-    for (int i = 0; i < 3; i++)
-        holders[i] = sockets_bound(&addresses[i]);
+    running_enter();
     configure();
-    ck_assert_int_eq(server_create(&server, &confs[0], &events), 0);
-    ck_assert_int_eq(server_start(server), 0);
-}
-
-static void teardown(void)
-{
-    unsigned cut;
-
-    ck_assert_int_eq(server_stop(server, &cut), 0);
-    server_destroy(server);
-    close(done_fd);
-    for (int i = 0; i < 2; i++)
-        close(listening[i]);
-    for (int i = 0; i < 3; i++)
-        close(holders[i]);
-    UNTIL(process_loops() == 0);
-    ck_assert_uint_eq(process_descriptors(), before);
+    running_start(&confs[0]);
 }
 
 static int reload(void *cookie)
 {
-    const struct server_reload to = {.conf = cookie, .done = done};
-    eventfd_t n;
-    int rc = server_reload(server, &to);
-
-    if (rc == 0)
-        rc = eventfd_read(done_fd, &n) == 0 ? done_rc : -errno;
-    return rc;
-}
-
-static void exchange(int fd)
-{
-    sockets_say(fd, "hello");
-    sockets_hear(fd, "hello");
+    return running_reload(cookie);
 }
 
 static bool is_refused(unsigned address)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool refused = connect(fd, &addresses[address].u.sa, addresses[address].len) < 0;
+    bool refused =
+        connect(fd, &running.addresses[address].u.sa, running.addresses[address].len) < 0;
 
     close(fd);
     return refused;
@@ -149,8 +80,8 @@ static bool is_refused(unsigned address)
 /* A new client of "front" reaches this server, and only this one. */
 static void expect_server(unsigned n)
 {
-    int client = sockets_connect(&addresses[0]);
-    int fd = accept(listening[n], NULL, NULL);
+    int client = sockets_connect(&running.addresses[0]);
+    int fd = accept(running.listening[n], NULL, NULL);
 
     ck_assert_int_ge(fd, 0);
     sockets_say(client, "hello");
@@ -161,9 +92,9 @@ static void expect_server(unsigned n)
 
 static void expect_echo(unsigned address)
 {
-    int client = sockets_connect(&addresses[address]);
+    int client = sockets_connect(&running.addresses[address]);
 
-    exchange(client);
+    running_exchange(client);
     close(client);
 }
 
@@ -180,7 +111,7 @@ static void expect_second(void)
     expect_echo(2);
 }
 
-GROUP(reload, setup, teardown);
+GROUP(reload, setup, running_leave);
 
 TEST(reload, changes_servers_addresses_listeners_and_threads)
 {
@@ -196,7 +127,7 @@ TEST(reload, failed_allocation_changes_nothing)
     unsigned descriptors;
 
     expect_first();
-    UNTIL(server_sessions(server) == 0);
+    UNTIL(server_sessions(running.server) == 0);
     descriptors = process_descriptors();
     ck_assert_uint_gt(fault_each_allocation(reload, &confs[1]), 20);
     expect_second();
@@ -216,28 +147,28 @@ TEST(reload, failed_allocation_closes_no_socket_in_use)
             return;
         ck_assert_int_eq(rc, -ENOMEM);
         expect_echo(1);
-        UNTIL(server_sessions(server) == 0);
+        UNTIL(server_sessions(running.server) == 0);
     }
 }
 
 TEST(reload, sessions_of_removed_listeners_and_servers_stay_open)
 {
-    int client = sockets_connect(&addresses[0]);
-    int fd = accept(listening[0], NULL, NULL);
-    int echo = sockets_connect(&addresses[1]);
+    int client = sockets_connect(&running.addresses[0]);
+    int fd = accept(running.listening[0], NULL, NULL);
+    int echo = sockets_connect(&running.addresses[1]);
 
     sockets_say(client, "x");
     sockets_hear(fd, "x");
-    exchange(echo);
+    running_exchange(echo);
     for (unsigned i = 1; i < 6; i++)
         ck_assert_int_eq(reload(&confs[i % 2]), 0);
     sockets_say(client, "still");
     sockets_hear(fd, "still");
-    exchange(echo);
+    running_exchange(echo);
     close(client);
     close(fd);
     close(echo);
-    UNTIL(server_sessions(server) == 0);
+    UNTIL(server_sessions(running.server) == 0);
 }
 
 /* Each of the second one's three threads keeps one, also the one that comes. */
@@ -248,7 +179,7 @@ TEST(reload, begins_and_ends_spare_connections)
     upstreams[1][0].spare = (struct upstream_spares_conf){.keep = 3, .max_age_ns = 3600 * NS_PER_S};
     ck_assert_int_eq(reload(&confs[1]), 0);
     for (unsigned i = 0; i < 3; i++)
-        spares[i] = sockets_accept(listening[1]);
+        spares[i] = sockets_accept(running.listening[1]);
     ck_assert_int_eq(reload(&confs[0]), 0);
     for (unsigned i = 0; i < 3; i++) {
         sockets_hear_end(spares[i]);
@@ -262,11 +193,11 @@ TEST(reload, opens_spare_connections_for_a_listener_that_uses_the_upstream_now)
 
     upstreams[0][0].spare = upstreams[1][0].spare =
         (struct upstream_spares_conf){.keep = 1, .max_age_ns = 3600 * NS_PER_S};
-    listeners[0][0] = listener_of("front", 0, NULL);
+    listeners[0][0] = running_listener("front", 0, NULL);
     upstreams[1][0] = upstreams[0][0];
     ck_assert_int_eq(reload(&confs[0]), 0);
     ck_assert_int_eq(reload(&confs[1]), 0);
-    spare = sockets_accept(listening[0]);
+    spare = sockets_accept(running.listening[0]);
     ck_assert_int_eq(reload(&confs[0]), 0);
     sockets_hear_end(spare);
     close(spare);
@@ -274,14 +205,13 @@ TEST(reload, opens_spare_connections_for_a_listener_that_uses_the_upstream_now)
 
 TEST(reload, reload_given_up_changes_nothing_or_all)
 {
-    const struct server_reload to = {.conf = &confs[1], .done = done};
-    eventfd_t n;
+    int rc = running_begin_reload(&confs[1]);
 
-    ck_assert_int_eq(server_reload(server, &to), 0);
-    server_reload_give_up(server);
-    ck_assert_int_eq(eventfd_read(done_fd, &n), 0);
-    ck_assert(done_rc == 0 || done_rc == -ECANCELED);
-    if (done_rc == 0)
+    ck_assert_int_eq(rc, 0);
+    server_reload_give_up(running.server);
+    rc = running_await(rc);
+    ck_assert(rc == 0 || rc == -ECANCELED);
+    if (rc == 0)
         expect_second();
     else
         expect_first();
@@ -293,9 +223,9 @@ static _Atomic bool churning;
 static void *churn(void *cookie)
 {
     while (atomic_load(&churning)) {
-        int fd = sockets_connect(&addresses[1]);
+        int fd = sockets_connect(&running.addresses[1]);
 
-        exchange(fd);
+        running_exchange(fd);
         close(fd);
     }
     return cookie;
@@ -305,7 +235,7 @@ TEST(reload, under_churn_loses_no_client)
 {
     pthread_t thread;
 
-    listeners[1][2] = listener_of("more", 1, NULL); /* its socket moves from "echo" and back */
+    listeners[1][2] = running_listener("more", 1, NULL); /* its socket moves from "echo" and back */
     atomic_store(&churning, true);
     ck_assert_int_eq(pthread_create(&thread, NULL, churn, NULL), 0);
     for (unsigned i = 1; i <= CHURN_RELOADS; i++)
