@@ -359,7 +359,7 @@ def little_memory(r, draw):
 
 
 def short(r, draw, what, soft, kinds):
-    excuse = r.excuses.begin("a limit of the kernel is low", kinds)
+    excuse = r.excuses.begin("a limit of the kernel is low", f"{kinds} lack")
     r.is_short += 1
     r.service.may_fail = time.monotonic() + 60
     try:
@@ -368,6 +368,7 @@ def short(r, draw, what, soft, kinds):
     finally:
         r.service.limit(what, None)
         excuse.end()
+        r.later(1, r.service.limit, what, None)  # of a process that began meanwhile
         r.later(5 * r.t.scale, r.enough)
     return f"{soft}"
 

@@ -1,7 +1,7 @@
 """excuses: what explains how streams end. An end without an excuse is a fault of the daemon.
 
 Kinds: `refused` (ended before anything came), `reset` (visibly broken), `cut` (an orderly end too early: only
-a killed process and a drained echo may), `wait` (no progress for long).
+a killed process and a drained echo may), `wait` (no progress for long); `lack`: errors of the log.
 """
 
 import threading

@@ -13,6 +13,7 @@ A failure prints the seed, the actions and what led to it. --only 1,4,7 repeats 
 
 import argparse
 import contextlib
+import datetime
 import os
 import random
 import re
@@ -238,8 +239,14 @@ class Run:
     def _look_at_log(self):
         for log in self.service.logs:
             for line in log.lines:
-                if re.search(r"\] error ", line) and not re.search(KNOWN_ERRORS, line):
+                if re.search(r"\] error ", line) and not self._explains(line):
                     self.fail(None, f"the log has: {line}")
+
+    def _explains(self, line):
+        if re.search(KNOWN_ERRORS, line):
+            return True
+        at = datetime.datetime.fromisoformat(line.split()[0].replace("Z", "+00:00")).timestamp() - time.time() + time.monotonic()
+        return bool(re.search(LACK, line) and self.excuses.find("lack", None, at, at))
 
     # What is told
 
@@ -263,8 +270,9 @@ class Run:
         print(f"repeat: make soak SEED={self.options.seed} DURATION={self.options.duration:.0f}{pace}; files: {self.t.dir}")
 
 
-# Of files, limits and upgrades that the actions have made bad, and of a busy machine.
-KNOWN_ERRORS = r"reload: |upgrade|the watchdog's task|Too many open files|Cannot allocate memory|listen x: .*Address already in use"
+# Of files and upgrades that the actions have made bad, and of a busy machine; and while a limit is low.
+KNOWN_ERRORS = r"reload: |upgrade|the watchdog's task|listen x: .*Address already in use"
+LACK = r"Too many open files|Cannot allocate memory|no memory for"
 
 
 def tell(entry):
