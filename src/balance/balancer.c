@@ -167,6 +167,7 @@ int balancer_create(struct balancer **out, const struct balancer_conf *conf)
         return -ENOMEM;
     *b = (struct balancer){.ops = &balancer_kinds[conf->kind],
                            .hash_balance_factor = conf->hash_balance_factor,
+                           .by_address = conf->by_address,
                            .panic_threshold = conf->panic_threshold,
                            .spills = conf->spills,
                            .stays = conf->stays,
@@ -245,7 +246,8 @@ double balancer_part(const struct balancer *b, struct endpoint *e)
 /* Hashing kinds draw by the key, so that the same client gets the same result. */
 bool balancer_warmup_draw(const struct balancer_attempt *a, struct endpoint *e)
 {
-    uint64_t drawn = a->keyed ? hash_mix(a->pick->key + e->hash) : balancer_random();
+    uint64_t drawn =
+        a->keyed ? hash_mix(a->pick->key + balancer_hash_of(a->b, e)) : balancer_random();
 
     return (double)(drawn >> 11) * 0x1p-53 < balancer_part(a->b, e) || !a->lottery;
 }

@@ -66,6 +66,7 @@ struct balancer_conf {
     unsigned n_endpoints;
     /* hashing kinds: maximum sessions of an endpoint, in percent of its fair share; 0: no limit */
     unsigned hash_balance_factor;
+    bool by_address; /* hashing kinds: endpoints are known by `address_hash`, not by `hash` */
     /* percent of the lowest level's endpoints; fewer fit ones are too few; 0: never panic */
     unsigned panic_threshold;
     bool spills;           /* sessions may go to a higher level when the lower ones are full */

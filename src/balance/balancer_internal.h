@@ -58,6 +58,7 @@ struct balancer {
     const struct balancer_kind_ops *ops;
     unsigned n;
     unsigned hash_balance_factor;
+    bool by_address;
     unsigned panic_threshold;
     bool spills;
     bool stays;
@@ -104,6 +105,12 @@ struct balancer_attempt {
     bool busy;       /* an offered endpoint was full */
     struct endpoint *taken;
 };
+
+/* What hashing kinds know ${e} by. */
+static inline uint64_t balancer_hash_of(const struct balancer *b, const struct endpoint *e)
+{
+    return b->by_address ? e->address_hash : e->hash;
+}
 
 struct balancer_kind_ops {
     int (*build)(const struct balancer *b, struct balancer_pool *pool); /* NULL: no table */

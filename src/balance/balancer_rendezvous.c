@@ -5,7 +5,8 @@
  * A key gives each endpoint a pseudo-random cost, exponentially distributed with the endpoint's
  * weight as the rate; the endpoint of least cost owns the key. Shares are exactly by weight. An
  * added endpoint moves no keys between other endpoints; a removed or unfit endpoint loses only its
- * own keys, to the others by weight.
+ * own keys, to the others by weight. Of endpoints with equal hashes and weights, as servers with the
+ * same address have (balancer_conf.by_address), the first fit one owns the keys of all.
  *
  * SOURCE_HASH computes the owner for each pick. MAGLEV maps the key to one of 2^19 slots and caches
  * the slot's owner at the first pick, so that picks cost the same for any group size.
@@ -39,7 +40,7 @@ int balancer_rendezvous_build(const struct balancer *b, struct balancer_pool *po
     if (!pool->hashes)
         return -ENOMEM;
     for (unsigned i = 0; i < pool->n; i++)
-        pool->hashes[i] = b->list[pool->from + i]->hash;
+        pool->hashes[i] = balancer_hash_of(b, b->list[pool->from + i]);
     return 0;
 }
 

@@ -74,6 +74,7 @@ struct endpoint {
     atomic_uint max_connections; /* 0: unlimited */
     atomic_uint level;           /* priority, 0 first; a change needs a new balancer */
     uint64_t hash;               /* hash of the name, equal after a restart */
+    uint64_t address_hash;       /* hash of the address, equal in all processes that use it */
 
     /*
      * note: flags. A flag change and the following increment of `changes` are releases: a thread

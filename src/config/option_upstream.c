@@ -33,6 +33,12 @@ static const struct option_word hash_keys[] = {
     {NULL, 0},
 };
 
+static const struct option_word hash_servers[] = {
+    {"id", UPSTREAM_HASH_ID},
+    {"address", UPSTREAM_HASH_ADDRESS},
+    {NULL, 0},
+};
+
 static const struct option_word failbacks[] = {
     {"yes", UPSTREAM_FAILBACK_YES},
     {"no", UPSTREAM_FAILBACK_NO},
@@ -113,6 +119,7 @@ static const struct option_word tlvs[] = {
 /* option_kind_word stores an unsigned. */
 _Static_assert(sizeof(enum proxy_header_version) == sizeof(unsigned), "enum proxy_header_version");
 _Static_assert(sizeof(enum balancer_kind) == sizeof(unsigned), "enum balancer_kind");
+_Static_assert(sizeof(enum upstream_hash_server) == sizeof(unsigned), "enum upstream_hash_server");
 _Static_assert(sizeof(enum upstream_failback) == sizeof(unsigned), "enum upstream_failback");
 _Static_assert(sizeof(enum upstream_check) == sizeof(unsigned), "enum upstream_check");
 _Static_assert(sizeof(enum checker_header) == sizeof(unsigned), "enum checker_header");
@@ -137,6 +144,9 @@ static const struct option upstream_rows[] = {
      "client, client_port, sni, destination or tlv:0xNN",
      "what source_hash and maglev know a client by; tlv: a field of its PROXY header",
      UPSTREAM(hash_key), 0, 0, hash_keys, &option_need_hash},
+    {"hash_server", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "id",
+     "id or address", "what source_hash and maglev know a server by; address: the same on all nodes",
+     UPSTREAM(hash_server), 0, 0, hash_servers, &option_need_hash},
     {"hash_balance_factor", &option_kind_number, OPTION_ZERO, OPTION_NEW_CONNECTIONS, "0",
      "0, or 101 to 10000",
      "maximum load of a server with source_hash or maglev, in percent of its share; 0: no limit",

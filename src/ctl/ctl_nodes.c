@@ -94,7 +94,7 @@ static enum ctl_exit ctl_nodes_await(const struct ctl_arguments *a, const char *
     if (code == CTL_EXIT_OK)
         ctl_client_drop(&answer);
     else
-        ctl_report("%s is not ready: %s", address, context.problem);
+        ctl_report("not ready: %s", context.problem);
     ctl_context_close(&context);
     return code;
 }
@@ -147,9 +147,11 @@ static enum ctl_exit ctl_nodes_ask_named(const struct ctl_arguments *a, const ch
         printf("==> %s <==\n", name);
         fflush(stdout); /* before a report on stderr */
     }
+    ctl_report_name(name);
     code = ctl_nodes_ask(a, name);
     if (code == CTL_EXIT_OK && a->command->restarts)
         code = ctl_nodes_await(a, name);
+    ctl_report_name(NULL);
     return code;
 }
 

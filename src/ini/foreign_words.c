@@ -77,6 +77,7 @@ static const struct foreign_word words[] = {
     {"upstream", "ip_hash", "balance = source_hash"},
     {"upstream", "hash", "hash_key, with balance = source_hash"},
     {"upstream", "hash-balance-factor", "hash_balance_factor"},
+    {"upstream", "hash-key", "hash_server"},
     {"upstream", "lb_policy", "balance"},
     {"upstream", "health_check", "check = tcp"},
     {"upstream", "httpchk", "check = http"},
@@ -182,6 +183,8 @@ static const struct foreign_word words[] = {
     {"hash_key", "$remote_addr", "client"},
     {"hash_key", "$server_addr", "destination"},
     {"hash_key", "$ssl_preread_server_name", "sni"},
+    {"hash_server", "addr", "address"},
+    {"hash_server", "addr-port", "address"},
     {"balance", "leastconn", "least_connections"},
     {"balance", "least_conn", "least_connections"},
     {"balance", "LEAST_REQUEST", "least_connections"},
@@ -258,6 +261,7 @@ static const struct foreign_word words[] = {
     {FOREIGN_WORDS_SERVER, "check-send-proxy", "check_send_proxy = yes in the section"},
     {FOREIGN_WORDS_SERVER, "pool-max-conn", "spare in the section"},
     {FOREIGN_WORDS_SERVER, "tcp-ut", "user_timeout in the section"},
+    {FOREIGN_WORDS_SERVER, "hash-key", "hash_server in the section"},
     {FOREIGN_WORDS_SERVER, "init-addr", "resolve_required in the section"},
 
     {FOREIGN_WORDS_SYSLOG, "server", "syslog ADDRESS"},
@@ -269,13 +273,13 @@ static const struct foreign_word words[] = {
 
 /* Words of a server line that have their value behind a blank. */
 static const char *const with_value[] = {
-    "agent-port",  "agent-addr", "agent-inter",   "agent-send",  "maxconn",
-    "max_conns",   "addr",       "port",          "inter",       "fastinter",
-    "rise",        "fall",       "max_fails",     "error-limit", "fail_timeout",
-    "slowstart",   "slow_start", "maxqueue",      "source",      "on-marked-down",
-    "downinter",   "sni",        "verifyhost",    "verify",      "ca-file",
-    "crt",         "check-sni",  "pool-max-conn", "tcp-ut",      "init-addr",
-    "on-marked-up"};
+    "agent-port",   "agent-addr", "agent-inter",   "agent-send",  "maxconn",
+    "max_conns",    "addr",       "port",          "inter",       "fastinter",
+    "rise",         "fall",       "max_fails",     "error-limit", "fail_timeout",
+    "slowstart",    "slow_start", "maxqueue",      "source",      "on-marked-down",
+    "downinter",    "sni",        "verifyhost",    "verify",      "ca-file",
+    "crt",          "check-sni",  "pool-max-conn", "tcp-ut",      "init-addr",
+    "on-marked-up", "hash-key"};
 
 static bool foreign_words_has_value(const struct foreign_word *w)
 {

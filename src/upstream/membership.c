@@ -53,6 +53,7 @@ static int membership_build_balancer(struct membership *r, struct server_set *se
                                      .shares = shares,
                                      .n_endpoints = set->n,
                                      .hash_balance_factor = conf->hash_balance_factor,
+                                     .by_address = conf->hash_server == UPSTREAM_HASH_ADDRESS,
                                      .panic_threshold = conf->panic_threshold,
                                      .spills = conf->backup_when_full,
                                      .stays = conf->failback == UPSTREAM_FAILBACK_NO,

@@ -1,4 +1,5 @@
 /* upstream/membership_server: create and free servers. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdalign.h>
 #include <stdlib.h>
@@ -112,6 +113,35 @@ static struct upstream_server *membership_alloc_server(const struct upstream_ser
     return server;
 }
 
+/* Names are not case-sensitive. */
+static uint64_t membership_hash_name(const char *text)
+{
+    char name[ADDRESS_HOST_BYTES + sizeof(":65535")];
+    size_t n = 0;
+
+    for (; n < sizeof(name) && text[n] != '\0'; n++)
+        name[n] = (char)tolower((unsigned char)text[n]);
+    return hash_stable(name, n);
+}
+
+/*
+ * Hash the address of a server, as all processes that use it do: of several addresses the lowest
+ * text, since the order of a lookup varies. A server whose addresses may change is its name.
+ */
+static uint64_t membership_hash_address(const struct upstream_server_conf *conf,
+                                        const struct membership_place *place)
+{
+    char lowest[ADDRESS_TEXT_BYTES], text[ADDRESS_TEXT_BYTES];
+
+    if (conf->names == UPSTREAM_NAME_ONE || place->n == 0)
+        return membership_hash_name(conf->address_text);
+    address_format(lowest, sizeof(lowest), &place->list[0]);
+    for (unsigned i = 1; i < place->n; i++)
+        if (strcmp(address_format(text, sizeof(text), &place->list[i]), lowest) < 0)
+            memcpy(lowest, text, sizeof(lowest));
+    return hash_stable(lowest, strlen(lowest));
+}
+
 static int membership_create_spare(const struct membership *r, struct upstream_server *server)
 {
     struct upstream_spare *spare = NULL;
@@ -151,6 +181,7 @@ int membership_create_server(struct upstream_server **out, struct membership *r,
     e->level = membership_level(conf, place);
     e->max_connections = server_line_own_max(line, server->name);
     e->hash = hash_stable(server->name, strlen(server->name));
+    e->address_hash = membership_hash_address(conf, place);
     e->group = &r->upstream->group;
     rc = membership_take_load(r, server);
     if (rc == 0)

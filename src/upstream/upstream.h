@@ -47,6 +47,12 @@ struct upstream_hash_key {
     uint8_t tlv; /* type of the field */
 };
 
+/* What the hashing kinds of balancer know a server by. */
+enum upstream_hash_server {
+    UPSTREAM_HASH_ID,     /* ID, and the address of one of several servers of a line */
+    UPSTREAM_HASH_ADDRESS /* see membership_hash_address() */
+};
+
 /* What happens to the sessions of a server that goes down. */
 enum upstream_on_down { UPSTREAM_DOWN_KEEP, UPSTREAM_DOWN_CLOSE };
 
@@ -107,6 +113,7 @@ struct upstream_conf {
     unsigned n_servers;
     enum balancer_kind balance;
     struct upstream_hash_key hash_key;
+    enum upstream_hash_server hash_server;
     /* maximum sessions of a server, in percent of its fair share; 0: no limit */
     unsigned hash_balance_factor;
     unsigned panic_threshold; /* percent of the servers that must be fit, else panic; 0: never */

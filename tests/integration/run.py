@@ -44,7 +44,7 @@ from pathlib import Path
 from support.case import CASES, Context, Options, Skipped, missing_programs
 
 ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "defaults", "broken", "proxy", "splice", "upstream", "checks",
-         "down", "failback", "balance", "balance_hash", "balance_key", "balance_time", "ejection", "retry", "waiting", "waiting_ends", "spare",
+         "down", "failback", "balance", "balance_hash", "balance_key", "balance_nodes", "balance_time", "ejection", "retry", "waiting", "waiting_ends", "spare",
          "spare_limits",
          "names", "names_addresses", "moves", "zones", "resolvers", "sockets", "socket_options", "socket_sources", "socket_absent", "socket_namespaces",
          "programs", "timeouts", "ends", "reasons", "limits",
@@ -53,7 +53,7 @@ ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "defaults", "
          "reload_refused", "reload_listeners", "reload_servers", "reload_tls", "watch", "upgrade", "upgrade_fails",
          "upgrade_old", "upgrade_sessions", "upgrade_records", "upgrade_stages", "upgrade_lessons", "admin", "admin_requests", "admin_actions", "history", "history_upgrade", "page", "page_history", "metrics", "metrics_prometheus",
          "control", "session_moves", "rebalance", "resize_moves", "set_workers", "control_servers", "control_edits", "edits_busy", "control_pause", "tls", "tls_postgres", "tls_config", "tls_sections",
-         "tls_upstream", "tls_abuse", "tls_late", "check_kinds", "check_steps", "check_programs", "tls_programs", "tls_servers", "threads", "accepting_workers", "call_count", "idle", "hang", "backend",
+         "tls_upstream", "tls_abuse", "tls_late", "check_kinds", "check_steps", "check_programs", "tls_programs", "tls_servers", "tls_nodes", "threads", "accepting_workers", "call_count", "idle", "hang", "backend",
          "process_faults", "call_faults", "fault_plan", "logs", "accesslog", "accesslog_targets", "accesslog_several", "accesslog_syslog", "confine", "everything", "night",
          "examples", "examples_services", "examples_beside", "ctl", "ctl_top", "ctl_actions", "ctl_nodes", "ctl_real")
 # What a connection does on its own loop, and what main does alone: nothing for ThreadSanitizer.

@@ -237,6 +237,8 @@ def all_without_clients(t):
     {"line": "balance = sourcehash", "says": "did you mean 'source_hash'?"},
     {"line": "balance = banana", "says": "is not known"},
     {"line": "balance =", "says": "balance"},
+    {"line": "hash_server = name", "says": "id or address"},
+    {"line": "hash_server = address", "says": "set balance = source_hash or maglev"},
     {"line": "hash_balance_factor = 100", "says": "0, or 101 to 10000"},
     {"line": "hash_balance_factor = 10001", "says": "0, or 101 to 10000"},
     {"line": "hash_balance_factor = 150", "says": "set balance = source_hash or maglev"},
@@ -272,7 +274,7 @@ def dumped(t, method):
               "check": "tcp", "check_interval": "3s", "check_fast_interval": "500ms", "check_jitter": "20",
               "rise": "4", "fall": "5", "on_down": "close", "on_down_rate": "7"}
     if method in ("source_hash", "maglev"):
-        wanted.update(hash_balance_factor="150", hash_key="destination")
+        wanted.update(hash_balance_factor="150", hash_key="destination", hash_server="address")
     options = "\n".join(f"{key} = {value}" for key, value in wanted.items())
     bytes_ = 'check_send = "PING\\r\\n\\x00\\\\ ;#\\xff"\ncheck_expect = +PONG\n'
     server, unused = t.address() + " weight=3 check_port=99", t.address() + " weight=0 disabled"

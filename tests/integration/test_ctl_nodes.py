@@ -1,8 +1,10 @@
 """ctl: a daemon that is asked whether it is ready, and commands for several nodes, one after the other."""
 
+import contextlib
+import os
 import threading
 
-from support.admin_mock import AdminMock, answer, error
+from support.admin_mock import STATUS, AdminMock, answer, error
 from support.case import check, check_equal, test
 from support.ctl_real import Real
 from support.ctl_runs import done, refused
@@ -81,7 +83,69 @@ def rolling_upgrade(t):
     with AdminMock(t.path("c.sock"), routes("a", 10 ** 6)) as a, AdminMock(t.path("d.sock"), routes("b", 1)) as b:
         finished = nodes(t, (a, b), "upgrade --timeout 500ms")
         check_equal((finished.code, "b" in order), (1, False), "exit code, and whether b was asked")
-        check(f"{a.address} is not ready: draining" in finished.err, f"it says {finished.err!r}")
+        check(f"reactorctl: {a.address}: not ready: draining\n" in finished.err, f"it says {finished.err!r}")
+
+
+REAL = """
+[reactord]
+drain_timeout = 1s
+[admin]
+address = {admin}
+token_file = {token}
+[listen echo]
+address = {front}
+service = echo
+"""
+
+
+@contextlib.contextmanager
+def three_nodes(t, *tokens):
+    """Daemons whose admin interfaces are on TCP, with these files of tokens; their addresses."""
+    addresses = [t.address() for _ in tokens]
+    with contextlib.ExitStack() as stack:
+        for admin, token in zip(addresses, tokens):
+            stack.enter_context(t.daemon(REAL.format(admin=admin, token=token, front=t.address())))
+        yield addresses
+
+
+@test()
+def one_wrong_token(t):
+    """--node over TCP: where the token is wrong at the second of three, a command that shows something shows the others, one
+    that changes something stops there and changes nothing at the third; each message names the node"""
+    good, other = t.write("good", "a" * 32), t.write("other", "b" * 32)
+    for path in (good, other):
+        os.chmod(path, 0o600)
+    with three_nodes(t, good, other, good) as (a, b, c):
+        def ask(command):
+            return t.reactorctl("--token-file", good, "--node", f"{a},{b},{c}", *command.split())
+
+        finished = ask("status")
+        check_equal((finished.code, finished.out.count("==> "), finished.out.count("pid")), (1, 3, 2), "status")
+        check(finished.err.startswith(f"reactorctl: {b}: ") and "token" in finished.err and finished.err.count("\n") == 1,
+              f"status says {finished.err!r}")
+        finished = ask("status --json")
+        check(finished.err.startswith(f"reactorctl: {b}: "), f"status --json says {finished.err!r}")
+        finished = ask("pause listener:echo")
+        check_equal(finished.code, 1, "exit code of pause")
+        check(finished.err.startswith(f"reactorctl: {b}: ") and
+              finished.err.endswith(f"reactorctl: stopped at {b}; nothing was asked of {c}\n"), f"pause says {finished.err!r}")
+        ready = [t.reactorctl("-s", node, "ready").code for node in (a, b, c)]
+        check_equal(ready, [1, 0, 0], "exit codes of ready: the first is paused")
+
+
+@test()
+def one_older(t):
+    """--node: a command that one of three nodes is too old for stops there, and says so; status shows the version of each"""
+    new = {("POST", "/v1/confirm"): {"state": "idle"}}
+    old = {("GET", "/v1/status"): {**STATUS, "version": "0.0.1"}}
+    with AdminMock(t.path("a.sock"), new) as a, AdminMock(t.path("b.sock"), old) as b, AdminMock(t.path("c.sock"), new) as c:
+        finished = nodes(t, (a, b, c), "confirm")
+        check_equal((finished.code, c.requests), (1, []), "exit code, and what the third was asked")
+        for words in (f"{b.address}: reactord at {b.address} does not know /v1/confirm: it is older",
+                      f"stopped at {b.address}; nothing was asked of {c.address}"):
+            check(words in finished.err, f"it says {finished.err!r}")
+        shown = nodes(t, (a, b, c), "status")
+        check_equal((shown.code, shown.out.count("0.1.0"), shown.out.count("0.0.1")), (0, 2, 1), "versions shown")
 
 
 @test(each=[

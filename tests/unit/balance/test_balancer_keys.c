@@ -100,6 +100,42 @@ TEST_EACH(keys, order_of_the_configuration_does_not_change_the_mapping, 2)
     ck_assert_uint_eq(count_moved(), 0);
 }
 
+TEST_EACH(keys, endpoints_known_by_address_have_the_same_keys_under_other_names, 2)
+{
+    endpoints_open(&es, 10);
+    es.conf.by_address = true;
+    for (unsigned i = 0; i < es.n; i++)
+        es.all[i].address_hash = hash_mix(i);
+    b = endpoints_balancer(&es, kinds[_i]);
+    look_up(before);
+    for (unsigned i = 0; i < es.n; i++)
+        es.all[i].hash = hash_mix(1000 + i);
+    remake(kinds[_i]);
+    look_up(after);
+    ck_assert_uint_eq(count_moved(), 0);
+    es.conf.by_address = false;
+    remake(kinds[_i]);
+    look_up(after);
+    ck_assert_uint_gt(count_moved(), KEYS / 2);
+}
+
+/* A warming endpoint takes a part of its keys: which, all processes agree on. */
+TEST_EACH(keys, keys_of_a_warming_endpoint_known_by_address_do_not_depend_on_its_name, 2)
+{
+    endpoints_open(&es, 4);
+    es.conf.by_address = true;
+    es.conf.slow_start_ns = INT64_MAX / 2;
+    for (unsigned i = 0; i < es.n; i++)
+        es.all[i].address_hash = hash_mix(i);
+    es.all[0].warming_since_ns = clock_now_ns() - es.conf.slow_start_ns / 2;
+    endpoint_set_flag(&es.all[0], ENDPOINT_WARMING);
+    b = endpoints_balancer(&es, kinds[_i]);
+    look_up(before);
+    es.all[0].hash = hash_mix(1000);
+    look_up(after);
+    ck_assert_uint_eq(count_moved(), 0);
+}
+
 /* Two processes that agree on the names agree on every key: this value must never change. */
 TEST_EACH(keys, mapping_of_keys_is_the_same_in_every_version, 2)
 {

@@ -83,6 +83,7 @@ static bool without_effect(enum option_section section, const char *key)
                                        "idle_action",
                                        "hash_balance_factor",
                                        "hash_key",
+                                       "hash_server",
                                        "ban_exempt",
                                        "check_tls",
                                        "check_tls_name",

@@ -84,6 +84,7 @@ static const struct {
     {ECHO, "access_log_format", "json", NO_LOG},
     {ECHO, "access_log_interval", "1s", NO_LOG},
     {PROXY, "hash_key", "sni", "has no effect: balance does not hash ("},
+    {PROXY, "hash_server", "address", "has no effect: balance does not hash ("},
     {PROXY, "hash_balance_factor", "150", "has no effect: balance does not hash ("},
     {PROXY "eject_failures = 0\n", "eject_resets", "yes", NO_EJECTION},
     {PROXY "eject_failures = 0\n", "eject_time", "1s", NO_EJECTION},

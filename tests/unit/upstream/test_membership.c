@@ -57,6 +57,66 @@ TEST(membership, same_addresses_in_another_order_change_nothing)
     ck_assert_ptr_eq(membership_now(&members.upstream->membership), set);
 }
 
+/* ---- hashes of addresses ---- */
+
+static uint64_t address_hash_of(const char *name)
+{
+    const struct upstream_server *server = members_find(name);
+
+    ck_assert_ptr_nonnull(server);
+    return server->endpoint.address_hash;
+}
+
+TEST(membership, hash_of_an_address_does_not_depend_on_the_line)
+{
+    members_open_group();
+    ck_assert_int_eq(members_update(1, "12"), 1);
+    ck_assert_int_eq(members_update(2, "21"), 1);
+    ck_assert_uint_eq(address_hash_of("one@127.0.0.1:1001"), address_hash_of("two@127.0.0.1:1001"));
+    ck_assert_uint_eq(address_hash_of("one@127.0.0.1:1002"), address_hash_of("two@127.0.0.1:1002"));
+    ck_assert_uint_ne(address_hash_of("one@127.0.0.1:1001"), address_hash_of("one@127.0.0.1:1002"));
+}
+
+TEST(membership, literal_address_and_address_of_a_name_have_the_same_hash)
+{
+    sockets_loopback(&members.literal, 1003);
+    members_open_group();
+    ck_assert_int_eq(members_update(1, "3"), 1);
+    ck_assert_uint_eq(address_hash_of("fixed"), address_hash_of("one@127.0.0.1:1003"));
+}
+
+TEST(membership, hash_of_several_addresses_does_not_depend_on_their_order)
+{
+    struct address list[3];
+    struct membership_place there = {.list = list, .n = 2, .weight = 1},
+                            back = {.list = list + 1, .n = 2, .weight = 1};
+
+    members_open_group();
+    sockets_loopback(&list[0], 1001);
+    sockets_loopback(&list[1], 1002);
+    sockets_loopback(&list[2], 1001);
+    ck_assert_int_eq(members_update_places(1, &there, 1), 1);
+    ck_assert_int_eq(members_update_places(2, &back, 1), 1);
+    ck_assert_uint_eq(address_hash_of("one@127.0.0.1:1001"), address_hash_of("two@127.0.0.1:1002"));
+}
+
+TEST(membership, name_that_is_one_server_is_hashed_by_the_name_in_lower_case)
+{
+    struct address at;
+
+    for (unsigned i = 1; i < LINES; i++)
+        members.lines[i].names = UPSTREAM_NAME_ONE;
+    members.lines[1].address_text = "db.test:1001";
+    members.lines[2].address_text = "DB.Test:1001";
+    members_open_group();
+    ck_assert_uint_eq(address_hash_of("one"), address_hash_of("two"));
+    sockets_loopback(&at, 1001);
+    ck_assert_int_eq(upstream_set_addresses(members.upstream, members_find("one"), &at, 1), 1);
+    ck_assert_uint_eq(address_hash_of("one"), address_hash_of("two"));
+}
+
+/* ---- weights ---- */
+
 TEST(membership, changed_weights_and_priorities_apply)
 {
     struct address list[2];

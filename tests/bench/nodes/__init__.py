@@ -1,0 +1,1 @@
+"""nodes: several reactords behind a router that spreads connections over them (ECMP)."""

@@ -1,0 +1,119 @@
+"""network: namespaces for a router, a client, a server and nodes, and the router's routes to the nodes.
+
+    client -- router ==(multipath route to the VIP)==> nodes, each with the VIP on lo
+                       nodes -- server, on the same bridge
+
+This process is in the namespace of the router. All of it ends with this process.
+"""
+
+import ctypes
+import os
+import subprocess
+from pathlib import Path
+
+from runner.process import BenchError
+
+CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
+VIP, PORT = "10.99.0.1", 7007
+SERVER, SERVER_PORT = "10.2.0.200", 9000
+ROUTER_TO_NODES, ROUTER_TO_CLIENT, CLIENT = "10.2.0.254", "10.3.0.254", "10.3.0.1"
+GROUP, BUCKETS, IDLE_S = 100, 1024, 1
+NETNS = "/run/netns"
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def ip(*words):
+    """Run ip(8)."""
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise BenchError(f"ip {' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def mount(*words):
+    """Run mount(8)."""
+    done = subprocess.run(["mount", *words], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise BenchError(f"mount {' '.join(words)}: {done.stderr.strip()}")
+
+
+def enter(namespace):
+    """Put this process into a namespace of the network."""
+    fd = os.open(f"{NETNS}/{namespace}", os.O_RDONLY | os.O_CLOEXEC)
+    if _libc.setns(fd, CLONE_NEWNET) < 0:
+        raise BenchError(f"setns: {os.strerror(ctypes.get_errno())}")
+    os.close(fd)
+
+
+def inside(namespace, *command):
+    """A command as it runs there."""
+    return ["ip", "netns", "exec", namespace, *command]
+
+
+def address_of(node):
+    """The address of node 1, 2 ..."""
+    return f"10.2.0.{node}"
+
+
+class Network:
+    """The whole network, with so many nodes, all with a route."""
+
+    def __init__(self, nodes, hops):
+        if _libc.unshare(CLONE_NEWNS | CLONE_NEWNET) < 0:
+            raise PermissionError(ctypes.get_errno(), "a network of its own needs root")
+        mount("--make-rprivate", "/")
+        os.makedirs(NETNS, exist_ok=True)
+        mount("-t", "tmpfs", "tmpfs", NETNS)
+        self.hops, self.routed = hops, []
+        self.all = list(range(1, nodes + 1))
+        ip("link", "set", "lo", "up")
+        self._set("net/ipv4/ip_forward", 1)
+        self._set("net/ipv4/fib_multipath_hash_policy", 1)  # by addresses and ports
+        ip("link", "add", "nodes", "type", "bridge")
+        ip("address", "add", f"{ROUTER_TO_NODES}/24", "dev", "nodes")
+        ip("link", "set", "nodes", "up")
+        self._add("client", "to-client", CLIENT, ROUTER_TO_CLIENT)
+        ip("address", "add", f"{ROUTER_TO_CLIENT}/24", "dev", "to-client")
+        self._add("server", "to-server", SERVER, ROUTER_TO_NODES, "nodes")
+        for node in self.all:
+            self._add(f"node{node}", f"to-node{node}", address_of(node), ROUTER_TO_NODES, "nodes")
+            ip("-n", f"node{node}", "address", "add", f"{VIP}/32", "dev", "lo")
+            if hops == "resilient":
+                ip("nexthop", "add", "id", str(node), "via", address_of(node), "dev", "nodes")
+        self.route(self.all)
+
+    @staticmethod
+    def _set(name, value):
+        (Path("/proc/sys") / name).write_text(str(value), encoding="ascii")
+
+    @staticmethod
+    def _add(namespace, link, address, gateway, bridge=None):
+        ip("netns", "add", namespace)
+        ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", namespace)
+        if bridge:
+            ip("link", "set", link, "master", bridge)
+        ip("link", "set", link, "up")
+        for words in (("link", "set", "lo", "up"), ("address", "add", f"{address}/24", "dev", "eth0"),
+                      ("link", "set", "eth0", "up"), ("route", "add", "default", "via", gateway)):
+            ip("-n", namespace, *words)
+
+    def route(self, nodes):
+        """From now on the router sends connections to these nodes."""
+        if self.hops == "resilient":
+            ip("nexthop", "replace", "id", str(GROUP), "group", "/".join(map(str, nodes)), "type", "resilient",
+               "buckets", str(BUCKETS), "idle_timer", str(IDLE_S), "unbalanced_timer", "0")
+            if not self.routed:
+                ip("route", "add", f"{VIP}/32", "nhid", str(GROUP))
+        else:
+            ip("route", "replace", f"{VIP}/32",
+               *(word for node in nodes for word in ("nexthop", "via", address_of(node), "dev", "nodes")))
+        self.routed = list(nodes)
+
+    def withdraw(self, node):
+        """The router forgets that node."""
+        self.route([other for other in self.routed if other != node])
+
+    def announce(self, node):
+        """The router knows it again."""
+        self.route(sorted([*self.routed, node]))
