@@ -5,8 +5,8 @@
  * A key gives each endpoint a pseudo-random cost, exponentially distributed with the endpoint's
  * weight as the rate; the endpoint of least cost owns the key. Shares are exactly by weight. An
  * added endpoint moves no keys between other endpoints; a removed or unfit endpoint loses only its
- * own keys, to the others by weight. Of endpoints with equal hashes and weights, as servers with the
- * same address have (balancer_conf.by_address), the first fit one owns the keys of all.
+ * own keys, to the others by weight. Of endpoints with equal hashes and weights, as of servers with
+ * one address (balancer_conf.by_address), the first fit one owns the keys of all.
  *
  * SOURCE_HASH computes the owner for each pick. MAGLEV maps the key to one of 2^19 slots and caches
  * the slot's owner at the first pick, so that picks cost the same for any group size.
