@@ -14,7 +14,7 @@ from check_sizes import functions
 MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {
-    "config": 12980,
+    "config": 13000,
     "ctl": 5990,
     "daemon": 11470,
     "engine": 7400,
