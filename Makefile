@@ -70,7 +70,7 @@ BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libmicroht
                   libsystemd-dev libssl-dev libseccomp-dev libcurl4-openssl-dev netcat-openbsd
 TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc procps iproute2 psmisc strace \
                   socat curl openssl redis-server redis-tools nginx-light libnginx-mod-stream haproxy \
-                  wrk iperf3 dnsmasq-base debootstrap systemd-container \
+                  wrk iperf3 dnsmasq-base debootstrap systemd-container keepalived nftables iputils-ping \
                   gnutls-bin stunnel4 postgresql postfix rsyslog prometheus chromium chromium-driver
 
 # Of test-programs alone: 200 MB on disk.

@@ -55,7 +55,7 @@ ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "defaults", "
          "control", "session_moves", "rebalance", "resize_moves", "set_workers", "control_servers", "control_edits", "edits_busy", "control_pause", "tls", "tls_postgres", "tls_config", "tls_sections",
          "tls_upstream", "tls_abuse", "tls_late", "check_kinds", "check_steps", "check_programs", "tls_programs", "tls_servers", "tls_nodes", "threads", "accepting_workers", "call_count", "idle", "hang", "backend",
          "process_faults", "call_faults", "fault_plan", "logs", "accesslog", "accesslog_targets", "accesslog_several", "accesslog_syslog", "confine", "everything", "night",
-         "examples", "examples_services", "examples_beside", "ctl", "ctl_top", "ctl_actions", "ctl_nodes", "ctl_real")
+         "examples", "examples_services", "examples_beside", "ctl", "ctl_top", "ctl_actions", "ctl_nodes", "ctl_real", "pair")
 # What a connection does on its own loop, and what main does alone: nothing for ThreadSanitizer.
 ON_ONE_THREAD = ("bare", "listen", "inherited", "config", "defaults", "broken", "splice", "zones", "resolvers", "sockets", "socket_options", "socket_sources", "socket_absent", "socket_namespaces", "programs", "timeouts", "ends",
                  "reasons",
