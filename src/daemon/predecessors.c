@@ -85,7 +85,10 @@ static void predecessors_add_state(struct predecessors *p, int fd)
         close(fd);
 }
 
-/* Keep ${fd} if ${name} is one of hand_over.h, except HAND_OVER_LISTEN. */
+/*
+ * Keep ${fd} if ${name} is one of hand_over.h that this module reads; close it if there is one
+ * already.
+ */
 static int predecessors_take(struct predecessors *p, const char *name, int fd)
 {
     int rc = 0;
@@ -104,8 +107,21 @@ static int predecessors_take(struct predecessors *p, const char *name, int fd)
         p->bans_fd = fd;
     } else if (strcmp(name, HAND_OVER_PID_FILE) == 0 && p->pid_file_fd < 0) {
         p->pid_file_fd = fd;
+    } else if (hand_over_is_own(name) && strcmp(name, HAND_OVER_TICKETS) != 0) {
+        close(fd);
     }
     return rc;
+}
+
+/*
+ * Later readers would take a descriptor of ours for one of LISTEN_FDS that is not open: unset it
+ * before there is any.
+ */
+static void predecessors_refuse(int rc)
+{
+    log_warning("cannot read LISTEN_FDS and LISTEN_FDNAMES: %s; no descriptor is inherited",
+                strerror(-rc));
+    (void)sd_listen_fds(1);
 }
 
 static int predecessors_read(struct predecessors *p)
@@ -113,6 +129,8 @@ static int predecessors_read(struct predecessors *p)
     char **names = NULL;
     int n = sd_listen_fds_with_names(0, &names), rc = n == -ENOMEM ? n : 0;
 
+    if (n < 0 && rc == 0)
+        predecessors_refuse(n);
     for (int i = 0; i < n; i++) {
         if (rc == 0)
             rc = predecessors_take(p, names[i], SD_LISTEN_FDS_START + i);
@@ -132,13 +150,12 @@ int predecessors_open(struct predecessors **out)
     list_init(&p->list);
     past_init(&p->past);
     p->pid_file_fd = p->state_fd = p->bans_fd = p->log_fd = p->sessions_fd = -1;
-    p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (p->epoll_fd < 0) {
-        rc = -errno;
-        free(p);
-        return rc;
-    }
+    p->epoll_fd = -1;
     rc = predecessors_read(p);
+    if (rc == 0) {
+        p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        rc = p->epoll_fd < 0 ? -errno : 0;
+    }
     if (rc < 0) {
         predecessors_close(p);
         return rc;
@@ -420,6 +437,7 @@ void predecessors_close(struct predecessors *p)
         close(p->log_fd);
     if (p->sessions_fd >= 0)
         close(p->sessions_fd);
-    close(p->epoll_fd);
+    if (p->epoll_fd >= 0)
+        close(p->epoll_fd);
     free(p);
 }

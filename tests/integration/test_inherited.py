@@ -70,6 +70,19 @@ def unwanted(t):
         serves(address)
 
 
+@test(each={"n_open": [0, 1]})
+def missing(t, n_open):
+    """where LISTEN_FDS counts three descriptors, of which {n_open} is open, none is inherited, and it serves and stops"""
+    address = t.address()
+    with net.listen(t.address()) as listener:
+        inherited = [("a", listener.fileno() if n_open else -1), ("b", -1), ("c", -1)]
+        with t.daemon(echo(address), inherited=inherited) as daemon:
+            check("cannot read LISTEN_FDS and LISTEN_FDNAMES: Bad file descriptor; no descriptor is inherited" in daemon.log(),
+                  daemon.log())
+            check("inherited descriptor" not in daemon.log(), "it has taken its own for inherited ones")
+            serves(address)
+
+
 @test()
 def unusable(t):
     """descriptors that are no listening stream sockets are closed, and the log says so"""

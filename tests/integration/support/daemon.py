@@ -72,8 +72,8 @@ class Daemon:
 
     The tests are its service manager, with NotifyAccess=main: messages of other processes are in `refused`.
 
-    inherited: (name, descriptor) pairs that it gets as from a service manager. What it stores there is in
-    `stored`, in the same form, and stays open.
+    inherited: (name, descriptor) pairs that it gets as from a service manager; -1: it is not open. What it
+    stores there is in `stored`, in the same form, and stays open.
     """
 
     def __init__(self, program, directory, number, config, *, scale=1, nofile=None, arguments=(),
@@ -130,7 +130,7 @@ class Daemon:
         with open(self.err_path, "wb") as err:
             self.process = subprocess.Popen(
                 command, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=err, stderr=err,
-                pass_fds=[fd for _, fd in self.inherited],
+                pass_fds=[fd for _, fd in self.inherited if fd >= 0],
                 env={**os.environ, "NOTIFY_SOCKET": str(self.notify_path), **self.environment},
                 preexec_fn=_child_setup(self.nofile))
         self.main_pid = self.process.pid
