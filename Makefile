@@ -138,7 +138,7 @@ help:
 #: make monkey               sessions of every kind that move without pause, for a minute
 #: make soak                 streams that know every byte, beside random actions (DURATION=60, SEED=N, SOAK_FLAGS; asan-soak, tsan-soak)
 #: make stress-long         the stress tests at full load, the queue under TSan too (minutes)
-#: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, acl, access_log, address, admin, parse, frame, tls_files, hand_over, ctl, ...
+#: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, acl, hand_over, ctl, ...: tests/fuzz/README.md lists them
 #: make mutate              faults in FILE=src/... or LAYER=... that no test notices (COUNT, SEED, MUTATE_GOAL; root, minutes)
 #: make bench               compare with bare loops, HAProxy and nginx (BENCH_FLAGS)
 #: make bench-tls            what TLS costs, and what handshakes cost other clients, beside HAProxy and nginx (BENCH_FLAGS, ISOLATION_FLAGS)

@@ -79,7 +79,7 @@ static void predecessors_add_state(struct predecessors *p, int fd)
     struct predecessor *q =
         list_empty(&p->list) ? NULL : LIST_ENTRY(p->list.prev, struct predecessor, link);
 
-    if (q && q->state_fd < 0)
+    if (q && q != p->starter && q->state_fd < 0)
         q->state_fd = fd;
     else
         close(fd);

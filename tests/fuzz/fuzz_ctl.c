@@ -15,6 +15,9 @@
 #include "ctl/ctl_client.h"
 #include "ctl/ctl_commands.h"
 #include "ctl/ctl_context.h"
+#include "ctl/ctl_top.h"
+#include "ctl/ctl_top_sample.h"
+#include "ctl/ctl_top_view.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -49,6 +52,7 @@ static char *const lines[][6] = {
     {"reset"},
     {"metrics"},
     {"status", "--memory"},
+    {"top"},
 };
 #define N_LINES       (sizeof(lines) / sizeof(lines[0]))
 #define MOST_REQUESTS 8 /* of a command: pages */
@@ -121,6 +125,28 @@ const char *ctl_client_version(void)
     return "none";
 }
 
+/* Of `top` the figures, as text and on a screen: the command waits between two samples. */
+static void show_top(struct ctl_context *context)
+{
+    static struct ctl_top_sample none;
+    struct ctl_top_sample before, now;
+    struct ctl_top_view view = {.now = &now, .before = &none, .sort = "bytes"};
+
+    if (ctl_top_sample_take(context, "bytes", 20, &before) != CTL_EXIT_OK)
+        return;
+    requests = 0;
+    if (ctl_top_sample_take(context, "bytes", 20, &now) == CTL_EXIT_OK) {
+        ctl_top_view_text(stdout, &view);
+        view.before = &before;
+        now.at_ns = before.at_ns + 1;
+        ctl_top_view_text(stdout, &view);
+        ctl_top_view_screen(stdout, &view, (struct ctl_terminal_size){80, 24});
+        ctl_top_view_screen(stdout, &view, (struct ctl_terminal_size){1, 1});
+        ctl_top_sample_drop(&now);
+    }
+    ctl_top_sample_drop(&before);
+}
+
 static void run(char *const *words, char *more)
 {
     char *argv[12] = {"reactorctl", "--address", "/admin.sock"};
@@ -136,7 +162,10 @@ static void run(char *const *words, char *more)
         return;
     context.prints_json = ctl_arguments_has(&arguments, "json");
     MUST(ctl_context_open(&context, "/admin.sock", NULL, 1) == CTL_EXIT_OK);
-    arguments.command->run(&context, &arguments);
+    if (arguments.command->run == ctl_top_show)
+        show_top(&context);
+    else
+        arguments.command->run(&context, &arguments);
     ctl_context_close(&context);
 }
 

@@ -1,9 +1,11 @@
 /* net/dns_answer: checks and reads the answer of a name server. */
 /*
- * Fuzz net/dns_answer: whatever a name server sends, each record that is taken lies within the
- * answer, a number of them is told that is right, and a malformed answer passes none.
+ * Fuzz net/dns_answer and net/srv: whatever a name server sends, each record that is taken lies
+ * within the answer, a number of them is told that is right, and a malformed answer passes none.
+ * Servers of SRV records are in order, each with a host and a port.
  *
- * Input: the type that is asked for, then the answer. The query is one to which it fits.
+ * Input: the type that is asked for, then the answer. The query is one to which it fits. net/srv
+ * gets the answer from a search in this file: so its source is included here.
  */
 #include <arpa/nameser.h>
 #include <errno.h>
@@ -12,9 +14,20 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "net/dns_internal.h"
 #include "base/must.h"
+#include "net/address.h"
+#include "net/dns_internal.h"
+
+static int search_answer(const struct dns_search *s, struct dns_terms *terms);
+
+#define dns_search(s, terms) search_answer(s, terms)
+#define srv_resolve          fuzz_srv_resolve
+#include "net/srv.c"
+#undef dns_search
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define SRV_MOST 8
 
 struct taken {
     const unsigned char *begin, *end;
@@ -33,6 +46,34 @@ static void take(void *cookie, const struct dns_record *record)
         if (dns_name(name, sizeof(name), record, at) == 0)
             MUST(strlen(name) < sizeof(name));
     t->n++;
+}
+
+/* The answer that a search gets. */
+static const unsigned char *searched;
+static size_t searched_len;
+
+static int search_answer(const struct dns_search *s, struct dns_terms *terms)
+{
+    MUST(s->n_types == 1 && s->types[0] == ns_t_srv);
+    return dns_answer_read(searched, searched_len, ns_t_srv, s, &terms->ttl_ns);
+}
+
+static void read_services(const unsigned char *answer, size_t len)
+{
+    static struct srv_record list[SRV_MOST];
+    struct dns_terms terms = {.ttl_ns = CLOCK_NEVER};
+    struct address a[2];
+    int n;
+
+    searched = answer;
+    searched_len = len;
+    n = srv_resolve(list, SRV_MOST, "_x._tcp.example", &terms);
+    MUST(n <= SRV_MOST && n != 0);
+    for (int i = 0; i < n; i++) {
+        MUST(memchr(list[i].target, '\0', SRV_TARGET_BYTES) != NULL);
+        MUST(i == 0 || srv_compare(&list[i - 1], &list[i]) <= 0);
+        MUST(address_parse_target(a, 2, list[i].target) != -EINVAL);
+    }
 }
 
 static void read_answer(const unsigned char *answer, size_t len, uint16_t type)
@@ -70,6 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MUST(verdict <= DNS_ANSWER_USABLE);
     MUST(len >= NS_HFIXEDSZ || verdict == DNS_ANSWER_FOREIGN);
     read_answer(answer, len, data[0] & 0x7f);
+    read_services(answer, len);
     free(answer);
     free(query);
     return 0;

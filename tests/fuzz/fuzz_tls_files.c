@@ -3,7 +3,7 @@
  * what is taken is taken again, with the same content.
  *
  * The first byte says what the rest is: certificates and a key, an OCSP response, ticket keys, a
- * CA, or the ticket keys that a process hands over.
+ * CA, the ticket keys that a process hands over, or the certificate of a peer.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -13,7 +13,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <openssl/err.h>
+#include <openssl/x509.h>
+
 #include "base/must.h"
+#include "base/text.h"
+#include "tls/tls_common_name.h"
 #include "tls/tls_profile.h"
 #include "tls/tls_profile_conf.h"
 #include "tls/tls_tickets.h"
@@ -116,6 +121,23 @@ static void try_handed_over(const uint8_t *data, size_t size)
         MUST(tls_tickets_export_own(keys) > 0);
 }
 
+/* Its common name is UTF-8 that fits, or none. */
+static void try_peer(const uint8_t *data, size_t size)
+{
+    char name[TLS_COMMON_NAME_BYTES];
+    X509 *peer = d2i_X509(NULL, &data, (long)size);
+    size_t len;
+
+    if (peer) {
+        len = tls_common_name(name, peer);
+        MUST(len < sizeof(name) && strlen(name) == len);
+        for (const char *at = name; *at != '\0'; at += text_character_bytes(at))
+            MUST(text_character_bytes(at) > 0);
+    }
+    X509_free(peer);
+    ERR_clear_error();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tls_profile_conf conf = {0};
@@ -125,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     file_open(&f, data + 1, size - 1);
-    switch (data[0] % 5) {
+    switch (data[0] % 6) {
     case 0: try_files(&conf, &f); break;
     case 1:
         conf.ocsp = (struct tls_paths){&path, 1};
@@ -140,6 +162,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         try_files(&conf, NULL);
         break;
     case 4: try_handed_over(data + 1, size - 1); break;
+    case 5: try_peer(data + 1, size - 1); break;
     }
     close(f.fd);
     return 0;

@@ -16,7 +16,7 @@ MAX_FOLDER = 5500
 LONG_FOLDERS = {
     "config": 13000,
     "ctl": 5990,
-    "daemon": 11470,
+    "daemon": 11490,
     "engine": 7400,
     "net": 9470,
     "server": 6330,
