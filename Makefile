@@ -150,6 +150,7 @@ help:
 #: make bench-servers        what clients notice of servers that are added and removed, beside HAProxy (BENCH_FLAGS)
 #: make bench-report         all rows and memory, as a page with tables and plots (python3-matplotlib; HAPROXY, HAPROXY3, NGINX, BENCH_FLAGS)
 #: make bench-upgrade        what becomes of open sessions at an upgrade, beside HAProxy and nginx (BENCH_FLAGS)
+#: make bench-nodes          what becomes of connections when a node behind a router leaves, dies or is upgraded (root; BENCH_FLAGS)
 #: make bench-skew           what light connections notice of heavy ones on one loop, beside HAProxy and nginx (BENCH_FLAGS)
 #: make bench-io-ratio       what io_ratio does to tasks and to clients, under three mixes (BENCH_FLAGS)
 #: make bench-moves          how long a client waits while its session moves to another loop (BENCH_FLAGS)
@@ -480,6 +481,10 @@ bench-report: $(PROGRAM)
 .PHONY: bench-upgrade
 bench-upgrade: $(PROGRAM)
 	$(PYTHON) tests/bench/upgrade.py --reactord $(PROGRAM) $(BENCH_FLAGS)
+
+.PHONY: bench-nodes
+bench-nodes: $(PROGRAM) $(CTL_PROGRAM)
+	$(PYTHON) tests/bench/nodes.py --reactord $(PROGRAM) $(BENCH_FLAGS)
 
 .PHONY: bench-skew
 bench-skew: $(PROGRAM)
