@@ -280,8 +280,6 @@ static void check_connect(struct check *c)
     c->connect = conf->connect;
     c->connect.sock.unseen = check_script_is_bare(c->script, c->at);
     c->connect.sock.any_source = conf->connect.sock.freebind;
-    c->connect.sock.options.nodelay_later = false;
-    sock_options_index(&c->connect.sock.options);
     connector_start(&c->connector, check_addresses(c, step), c->n_addresses,
                     left_ns > 0 ? left_ns : 1, &c->connect);
 }

@@ -120,6 +120,13 @@ static int check_script_build(struct check_script *s)
     return rc < 0 ? rc : check_script_set_steps(s, own.steps, own.n);
 }
 
+/* A check sends little: no later call would set TCP_NODELAY. */
+static void check_script_set_options(struct sock_options *o)
+{
+    o->nodelay_later = false;
+    sock_options_index(o);
+}
+
 int check_script_init(struct check_script *s, const struct check_conf *conf)
 {
     int rc;
@@ -130,6 +137,7 @@ int check_script_init(struct check_script *s, const struct check_conf *conf)
     if (conf->timeout_ns <= 0)
         return -EINVAL;
     *s = (struct check_script){.conf = *conf};
+    check_script_set_options(&s->conf.connect.sock.options);
     rc = arena_create(&s->memory);
     if (rc < 0)
         return rc;

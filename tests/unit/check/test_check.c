@@ -255,6 +255,19 @@ TEST(check, cancelling_an_idle_check_does_nothing)
     ck_assert_uint_eq(atomic_load(&outcomes), 0);
 }
 
+/* Each connect only copies them. */
+TEST(check, options_of_connections_are_indexed_with_the_script)
+{
+    struct sock_options at_once = {.nodelay = true};
+
+    sock_options_index(&at_once);
+    conf.connect.sock.options = (struct sock_options){.nodelay = true, .nodelay_later = true};
+    prepare_script();
+    ck_assert_uint_eq(script.conf.connect.sock.options.rows, at_once.rows);
+    ck_assert(!script.conf.connect.sock.options.nodelay_later);
+    conf.connect.sock.options = (struct sock_options){.nodelay = false};
+}
+
 TEST(check, check_can_be_started_again_from_its_callback)
 {
     int bound = sockets_bound(&addresses[0]), listening, server;
