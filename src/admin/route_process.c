@@ -13,11 +13,10 @@
 #include "admin/admin_settings.h"
 #include "admin/admin_types.h"
 #include "base/clock.h"
-#include "base/text.h"
 #include "server/server.h"
 #include "server/server_admin.h"
 #include "server/server_pause.h"
-#include "stats/figure_json.h"
+#include "stats/figure.h"
 
 #define CONFIRM_MIN_NS NS_PER_S
 #define CONFIRM_MAX_NS (3600 * NS_PER_S)
@@ -115,21 +114,34 @@ static json_t *route_process_workers(const struct admin *a)
                      "staying", staying);
 }
 
-/* The figures of rebalancing, as the metrics have them. */
+struct route_process_counters {
+    struct figure_visitor visitor;
+    json_t *out;
+};
+
+static void route_process_visit(struct figure_visitor *v, const struct figure_table *table,
+                                const struct figure_object *object, const void *values)
+{
+    const struct route_process_counters *counters =
+        CONTAINER_OF(v, struct route_process_counters, visitor);
+
+    (void)object;
+    for (const struct figure *f = table->figures; f < table->figures + table->n; f++) {
+        MUST(f->type == FIGURE_UINT64);
+        (void)json_object_set_new(
+            counters->out, f->name,
+            json_integer((json_int_t) * (const uint64_t *)figure_value(table, f, values)));
+    }
+}
+
+/* The counters of rebalancing, as the metrics have them. */
 static json_t *route_process_rebalance(const struct admin *a)
 {
-    struct text text = {.bytes = NULL};
-    struct figure_json figures;
-    json_t *list, *one;
+    struct route_process_counters counters = {.visitor = {.visit = route_process_visit},
+                                              .out = json_object()};
 
-    figure_json_begin(&figures, FIGURE_REBALANCE, &text);
-    server_admin_rebalance_figures(a->server, &figures.visitor);
-    figure_json_end(&figures);
-    list = text.failed ? NULL : json_loads(text.bytes, 0, NULL);
-    one = json_incref(json_array_get(list, 0));
-    json_decref(list);
-    text_free(&text);
-    return one;
+    server_admin_rebalance_figures(a->server, &counters.visitor);
+    return counters.out;
 }
 
 /* The last hand-off of sessions. */
