@@ -33,6 +33,7 @@ struct server_settings {
     char *text;                  /* cut into words */
     struct server_setting *list; /* sorted by name */
     unsigned n;
+    unsigned scaled; /* workers, by load; 0: not told */
 };
 
 static int server_settings_compare(const void *a, const void *b)
@@ -48,6 +49,8 @@ static void server_settings_read_line(struct server_settings *s, char *line)
     struct server_setting setting = {.is_used = false};
     const char *word = strsep(&line, " ");
 
+    if (line && strcmp(word, "scaled") == 0)
+        (void)sscanf(line, "workers %u", &s->scaled);
     if (!line || strcmp(word, "set") != 0)
         return;
     setting.kind = strsep(&line, " ");
@@ -231,6 +234,17 @@ static void server_settings_use_workers(const struct server_settings *s)
         setting->is_used = server_admin_start_threads(s->sv, workers) == 0;
 }
 
+static void server_settings_use_scale(const struct server_settings *s)
+{
+    int rc = 0;
+
+    if (s->is_first && s->scaled > 0 && s->scaled <= SERVER_WORKERS_MAX)
+        rc = server_admin_start_scale(s->sv, s->scaled);
+    if (rc < 0)
+        log_warning("upgrade: the process before has %u worker threads, which cannot be had: %s",
+                    s->scaled, strerror(-rc));
+}
+
 static void server_settings_use_log_level(const struct server_settings *s)
 {
     struct server_setting *setting = server_settings_find(s, "process", "log_level");
@@ -324,6 +338,7 @@ static void server_settings_apply(const struct server_settings *s)
     server_settings_use_listeners(s);
     server_settings_use_io_ratio(s);
     server_settings_use_workers(s);
+    server_settings_use_scale(s);
     server_settings_use_log_level(s);
     server_settings_use_pauses(s);
     if (s->is_first)

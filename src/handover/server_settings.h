@@ -13,6 +13,10 @@
  *   set process workers N CONFIGURED   CONFIGURED: N,MIN,MAX as in struct server_workers_conf
  *   set pause KIND/NAME UNTIL,HELD,RATE -
  *
+ * And a line for what the load has set (`threads = auto`), where it does; not an administrator's:
+ *
+ *   scaled workers N
+ *
  * For a pause, KIND is listener or upstream, and UNTIL its end in ns of CLOCK_MONOTONIC. HELD is
  * the most clients to hold, RATE the clients released per second. A pause has no configured
  * value.

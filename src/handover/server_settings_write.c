@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "engine/loop_group.h"
 #include "handover/server_settings.h"
 #include "listen/listeners.h"
 #include "server/server_admin.h"
@@ -99,4 +100,6 @@ void server_settings_write(struct server *sv, FILE *f)
         fprintf(f, "set process log_level %s %s\n", log_level_name(level),
                 log_level_name(configured));
     server_pause_each(sv, server_settings_write_pause, f);
+    if (server_admin_scale(sv).max > 0)
+        fprintf(f, "scaled workers %u\n", loop_group_in_use(parts.loops));
 }

@@ -124,8 +124,16 @@ struct server_scale {
     uint64_t n_up, n_down; /* changes by load */
 };
 
-/* server_admin_scale(sv): what determines the number of workers; not of one instant. */
+/*
+ * server_admin_scale(sv) / server_admin_start_scale(sv, n):
+ * What determines the number of workers; not of one instant / where the load determines it, begin
+ * with ${n}, which it was in another process, within the limits.
+ *
+ * Thread: server_admin_start_scale(): main, before start
+ * Errors: as server_admin_start_threads()
+ */
 struct server_scale server_admin_scale(const struct server *sv);
+int server_admin_start_scale(struct server *sv, unsigned n) NODISCARD;
 
 /* server_admin_spread(sv): the workers in use, and what sessions do as they come and go. */
 struct session_spread_figures server_admin_spread(const struct server *sv);

@@ -196,7 +196,8 @@ struct server_scale server_admin_scale(const struct server *sv)
         .n_down = atomic_load_explicit(&sv->n_scaled_down, memory_order_relaxed)};
 }
 
-int server_admin_start_threads(struct server *sv, unsigned n)
+/* Use ${n} workers from the start on. */
+static int server_loops_start(struct server *sv, unsigned n)
 {
     struct resize resize;
     int rc = server_prepare_threads(sv, sv->conf->boss.threads, n, &resize);
@@ -212,9 +213,33 @@ int server_admin_start_threads(struct server *sv, unsigned n)
     resize_commit(&resize);
     if (sv->conf->boss.threads == 0)
         listeners_commit_acceptors(sv->listeners, n);
+    return 0;
+}
+
+int server_admin_start_threads(struct server *sv, unsigned n)
+{
+    int rc = server_loops_start(sv, n);
+
+    if (rc < 0)
+        return rc;
     atomic_store(&sv->admin_threads, n);
     server_loops_set_limits(sv, sv->conf);
     return 0;
+}
+
+int server_admin_start_scale(struct server *sv, unsigned n)
+{
+    unsigned before = loop_group_in_use(sv->threads.workers);
+    unsigned wanted = threads_workers(&sv->conf->worker.threads, n);
+    int rc;
+
+    if (atomic_load(&sv->scale_max) == 0 || wanted == before)
+        return 0;
+    rc = server_loops_start(sv, wanted);
+    if (rc == 0)
+        log_event(LOG_LOOP, LOG_LEVEL_NOTICE,
+                  "workers: %u threads at the start: the process before has %u", wanted, n);
+    return rc;
 }
 
 bool server_scale(struct server *sv, struct server_reload *resize)

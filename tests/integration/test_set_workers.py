@@ -11,7 +11,7 @@ import time
 from support import net
 from support.admin import get, post
 from support.case import check, check_equal, test
-from support.chain import Chain
+from support.chain import Chain, exchange_once
 from test_resize_moves import KINDS, SIZES, Resized, stream
 
 AUTO = "rebalance = auto\nturn_goal = 100us\n"  # streams of 64 KiB make any loop busy
@@ -180,3 +180,57 @@ def bad_limits(t, value):
     done = t.reactord("-t", "-c", t.write("c.ini", Resized(t).config(value)))
     check_equal(done.code, 1, f"exit code ({done.err})")
     check("threads" in done.err and "auto N-M" in done.err, done.err)
+
+
+FRAMES = b"\1?" * 20_000  # each passes the handlers by itself: more work for the worker than for its client
+LOADS = 4
+
+
+def frames(address, stop):
+    """Exchange frames of a byte until ${stop}; how many."""
+    n = 0
+    with net.connect(address) as s:
+        while not stop.is_set():
+            check_equal(net.exchange(s, FRAMES), FRAMES, "the frames")
+            n += len(FRAMES) // 2
+    return n
+
+
+@test(timeout=120, each={"boss": [1, 0]})
+def more_under_load(t, boss):
+    """threads = auto: workers come when one is busy, bosses: {boss}: the sessions spread, no frame is lost, and log and
+    status tell why"""
+    options = "pipeline = frame\nframe_length_width = 1\n"
+    with Resized(t, options=options, boss=boss).running(1) as r:
+        r.resize("auto 1-3")
+        check_equal(r.workers()["threads"], 1, "workers without load")
+        stop = threading.Event()
+        tasks = [net.Task(frames, r.addresses["echo"], stop) for _ in range(LOADS)]
+        try:
+            t.eventually(lambda: r.workers()["threads"] > 1, "another worker", within=60)
+            t.eventually(lambda: sum(r.connections()[1:]) > 0, "it has sessions", within=60)
+        finally:
+            stop.set()
+            served = [task.result() for task in tasks]
+        check(min(served) > 0, f"frames: {served}")
+        line = r.daemon.log_lines("workers: 1 -> [23] threads: busy")[0]
+        check(re.search(r"busy for (7[1-9]|[89]\d|100) % of the last \d+ s, too much$", line), line)
+        now = r.workers()
+        check(now["scaled_up"] > 0 and now["auto"] == {"min": 1, "max": 3}, f"the status: {now}")
+
+
+@test(timeout=60, each={"boss": [1, 0]})
+def an_upgrade_keeps_what_the_load_has_set(t, boss):
+    """threads = auto: the process that replaces this one begins with as many workers, bosses: {boss}, within its own
+    limits, if it has any"""
+    r = Resized(t, boss=boss)
+    with Chain(t, r.config(1)) as chain:
+        chain.rewrite(r.config("auto 1-8"))
+        os.kill(chain.pid, signal.SIGHUP)
+        t.eventually(lambda: r.workers()["auto"] == {"min": 1, "max": 8}, "the limits")
+        for threads, wanted in (("auto 1-8", 1), ("auto 3-8", 3), ("auto 1-8", 3), ("auto 1-2", 2), (4, 4)):
+            chain.rewrite(r.config(threads))
+            chain.upgrade()
+            check_equal((r.workers()["threads"], r.workers()["set"]), (wanted, None), f"workers with {threads}")
+            exchange_once(r.addresses["echo"])
+        check_equal(chain.lines("made by an administrator"), [], "lines about settings")

@@ -19,7 +19,7 @@ LONG_FOLDERS = {
     "daemon": 11490,
     "engine": 7400,
     "net": 9470,
-    "server": 6330,
+    "server": 6370,
     "service": 7155,
     "sessions": 5620,
     "stats": 5680,

@@ -9,9 +9,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/loop_group.h"
 #include "handover/server_settings.h"
 #include "server/server.h"
 #include "server/server_conf.h"
+#include "server/server_parts.h"
 #include "server/server_pause.h"
 #include "support/log_lines.h"
 #include "support/server_confs.h"
@@ -216,4 +218,56 @@ TEST_EACH(server_settings, truncated_line_or_expired_pause_changes_nothing, ARRA
 {
     use(ignored[_i]);
     ck_assert_str_eq(write_text(), "");
+}
+
+/* ---- threads = auto ---- */
+
+static void create_scaled(unsigned min, unsigned max)
+{
+    unsigned cut;
+
+    ck_assert_int_eq(server_stop(server, &cut), 0);
+    server_destroy(server);
+    conf.worker.threads = (struct server_workers_conf){.n = 1, .min = min, .max = max};
+    ck_assert_int_eq(server_create(&server, &conf, &(struct server_events){0}), 0);
+}
+
+TEST(server_settings, number_of_workers_that_the_load_has_set_holds_within_the_limits)
+{
+    create_scaled(2, 4);
+    use("scaled workers 3\n");
+    ck_assert_str_eq(write_text(), "scaled workers 3\n");
+    use("scaled workers 200\n");
+    ck_assert_str_eq(write_text(), "scaled workers 4\n");
+    use("scaled workers 1\n");
+    ck_assert_str_eq(write_text(), "scaled workers 2\n");
+    EXPECT_LOG_LINES("workers: 2 threads at the start: the process before has 1", 1);
+}
+
+TEST(server_settings, wrong_number_of_workers_changes_nothing)
+{
+    static const char *const wrong[] = {"scaled",           "scaled workers",
+                                        "scaled workers x", "scaled workers 257",
+                                        "scaled workers 0", "scaled boss 2"};
+
+    create_scaled(1, 4);
+    use("scaled workers 3\n");
+    for (unsigned i = 0; i < ARRAY_LEN(wrong); i++) {
+        use(wrong[i]);
+        ck_assert_str_eq(write_text(), "scaled workers 3\n");
+    }
+}
+
+TEST(server_settings, fixed_number_of_workers_is_not_changed_by_the_load_of_another_process)
+{
+    use("scaled workers 3\n");
+    ck_assert_str_eq(write_text(), "");
+    ck_assert_uint_eq(loop_group_in_use(server_parts(server).loops), 1);
+}
+
+TEST(server_settings, number_of_an_administrator_goes_before_that_of_the_load)
+{
+    create_scaled(1, 4);
+    use("set process workers 2 1,1,4\nscaled workers 3\n");
+    ck_assert_str_eq(write_text(), "set process workers 2 1,1,4\n");
 }
