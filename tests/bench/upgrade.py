@@ -347,6 +347,20 @@ def old_processes(server, before, limit):
     return (None if left else time.monotonic() - began), left
 
 
+def full_buffer_drops():
+    """How many segments the kernel has dropped at full receive buffers so far; None: it does not tell."""
+    with open("/proc/net/netstat", encoding="ascii") as f:
+        names, values = [line.split() for line in f if line.startswith("TcpExt:")]
+    return int(dict(zip(names, values))["TCPRcvQDrop"]) if "TCPRcvQDrop" in names else None
+
+
+def tell_drops(name, before, now):
+    """A note if sessions of a row may have stalled for the kernel's sake."""
+    if before is not None and now > before:
+        print(f"{name}: the kernel dropped {now - before} segments at full receive buffers (TCPRcvQDrop): sessions may "
+              f"stall for up to 2 minutes and count as cut, though no program is at fault", file=sys.stderr)
+
+
 def at(waits, share):
     """A percentile in ms."""
     return f"{sorted(waits)[int(len(waits) * share)] * 1000:.1f}" if waits else "-"
@@ -396,10 +410,13 @@ def main():
             print(f"{name}: left out: {why}", file=sys.stderr)
             continue
         progress(name)
+        dropped = full_buffer_drops()
         try:
             rows.append(run_once(name, server, more, options))
         except BenchError as error:
             sys.exit(f"upgrade.py: {name}: {error}")
+        finally:
+            tell_drops(name, dropped, full_buffer_drops())
     print(lines(["server", "sessions", "left with the old process", "cut", "bytes lost",
                  "p99 of round trips before, ms", "from the upgrade on", "p99.99", "life of the old process"],
                 rows))
