@@ -131,6 +131,7 @@ help:
 #: make test-accepting      the integration tests with workers that accept, unless a test says otherwise
 #: make test-programs       each named health check against the real server, also MariaDB and slapd, which it installs
 #: make test-faults         every call of the C library fails in each phase (minutes; FAULT_SEED=N repeats a run)
+#: make test-kills          either process of an upgrade is killed at each call of the hand-off (minutes; FAULT_SEED=N repeats a run)
 #: make test-tls-long       the tests of TLS with more of everything (minutes)
 #: make static              gcc -fanalyzer, clang-tidy and cppcheck, as Debian 12 has them, over src (minutes; STATIC_FLAGS="--tool gcc")
 #: make house               figures of the source: sizes, folders, circles of includes; lint holds their limits
@@ -309,6 +310,11 @@ test-tls-long: $(PROGRAM) $(CTL_PROGRAM)
 .PHONY: test-faults
 test-faults: $(PROGRAM) $(CTL_PROGRAM)
 	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) --jobs 2 --long -v -k "fault_plan:" $(TEST_FLAGS)
+
+# Either process of an upgrade is killed at each call by which sessions change hands.
+.PHONY: test-kills
+test-kills: $(PROGRAM) $(CTL_PROGRAM)
+	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) --jobs 2 --long -v -k "upgrade_kills:" $(TEST_FLAGS)
 
 # The named health checks against real servers, also those that make check is too light for. Debian may start them.
 .PHONY: test-programs

@@ -51,7 +51,7 @@ ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "defaults", "
          "limits_clients", "limits_shared", "bans", "bandwidth", "server_words", "agent", "overload", "access", "proxyproto", "proxyproto_servers", "proxyproto_trust",
          "route", "route_conditions", "route_after", "told", "pipeline", "faults", "mirror", "pause", "pause_servers", "stop", "reload",
          "reload_refused", "reload_listeners", "reload_servers", "reload_tls", "watch", "upgrade", "upgrade_fails",
-         "upgrade_old", "upgrade_sessions", "upgrade_records", "upgrade_stages", "upgrade_lessons", "admin", "admin_requests", "admin_actions", "history", "history_upgrade", "page", "page_history", "metrics", "metrics_prometheus",
+         "upgrade_old", "upgrade_sessions", "upgrade_records", "upgrade_stages", "upgrade_kills", "upgrade_lessons", "admin", "admin_requests", "admin_actions", "history", "history_upgrade", "page", "page_history", "metrics", "metrics_prometheus",
          "control", "session_moves", "rebalance", "resize_moves", "set_workers", "control_servers", "control_edits", "edits_busy", "control_pause", "tls", "tls_postgres", "tls_config", "tls_sections",
          "tls_upstream", "tls_abuse", "tls_late", "check_kinds", "check_steps", "check_programs", "tls_programs", "tls_servers", "tls_nodes", "threads", "accepting_workers", "call_count", "idle", "hang", "backend",
          "process_faults", "call_faults", "fault_plan", "logs", "accesslog", "accesslog_targets", "accesslog_several", "accesslog_syslog", "confine", "everything", "night",

@@ -296,19 +296,12 @@ class Upgrades:
 
     def has_one(self):
         """Is one process of the chain left? Then it is the next one's predecessor."""
-        left = [pid for pid in self.processes() if alive(pid)]
+        left = [pid for pid in self.chain.processes() if alive(pid)]
         check(left, "no process is left")
         if len(left) == 1:
             self.chain.old += [self.chain.pid] * (self.chain.pid != left[0])
             self.chain.pid = left[0]
         return len(left) == 1
-
-    def processes(self):
-        """Those that run the program of the chain."""
-        for name in filter(str.isdigit, os.listdir("/proc")):
-            with contextlib.suppress(OSError):
-                if os.readlink(f"/proc/{name}/exe").startswith(self.chain.program):
-                    yield int(name)
 
 
 @test(needs=NEEDS, timeout=900, plain_only=True)

@@ -58,6 +58,15 @@ class Chain:
         return [int(re.search(r"as process (\d+)", line)[1])
                 for line in self.lines("upgrade: started")]
 
+    def processes(self):
+        """All that run the program now."""
+        found = []
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{name}/exe").startswith(self.program):
+                    found.append(int(name))
+        return found
+
     def statistics(self, what):
         """The numbers of the current process."""
         done = len(self.lines("stats end$", self.pid))

@@ -60,6 +60,10 @@ class Preload:
         for fault in range(PLAN_BYTES // FAULT.size):
             self.stop(fault)
 
+    def clear(self):
+        """No fault is planned, and nothing was counted."""
+        self.plan_map[:] = bytes(PLAN_BYTES)
+
     def release(self, fault):
         """A call that hangs, planned with a value of 0, returns."""
         VALUE.pack_into(self.plan_map, fault * FAULT.size + VALUE_AT, 1)
