@@ -163,6 +163,7 @@ help:
 #: make install | uninstall PREFIX, DESTDIR, BINDIR, SBINDIR, MANDIR, DOCDIR, CONFDIR, UNITDIR
 #: make deb                 build the Debian package in BUILD/deb, clean for lintian
 #: make test-deb            build, install, upgrade and purge it in new Debian 12 and 13 roots, booted (as root)
+#: make image               an OCI image in BUILD/image from the programs and this machine's libraries: no network, no root
 #: make dist | format | clean
 
 # ---- build ----
@@ -610,6 +611,21 @@ deb:
 	tests/build/deb.sh $(BUILD)/deb
 test-deb:
 	tests/build/deb_installed.sh $(SUITES)
+
+# In the image reactord is installed below /usr, whatever PREFIX is: the one object that knows the paths comes before the library's.
+IMAGE := $(BUILD)/image
+$(IMAGE)/cli.o: private PATH_CPPFLAGS = -DREACTORD_CONFIG='"/etc/reactord/reactord.ini"' \
+    -DREACTORD_LIBSYSTEMD='"$(shell $(PKG_CONFIG) --modversion libsystemd)"'
+$(IMAGE)/cli.o: src/daemon/cli.c $(FLAGS)
+	@mkdir -p $(@D)
+	$(call quiet,CC,$<)$(CC) $(ALL_CPPFLAGS) $(PATH_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+$(IMAGE)/reactord: $(MAIN) $(IMAGE)/cli.o $(LIBRARY)
+	$(call quiet,LINK,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
+
+.PHONY: image
+image: $(IMAGE)/reactord $(CTL_PROGRAM)
+	$(PYTHON) conf/kubernetes/image.py --reactord $(IMAGE)/reactord --reactorctl $(CTL_PROGRAM) --output $(IMAGE) \
+	    --version $(VERSION)
 
 # Without a repository, as in an unpacked archive, what is there goes into the archive, less what was built.
 DIST_NAME  := reactord-$(VERSION)
