@@ -71,6 +71,7 @@ BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libmicroht
 TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc procps iproute2 psmisc strace \
                   socat curl openssl redis-server redis-tools nginx-light libnginx-mod-stream haproxy \
                   wrk iperf3 dnsmasq-base debootstrap systemd-container keepalived nftables iputils-ping \
+                  crun python3-yaml python3-kubernetes \
                   gnutls-bin stunnel4 postgresql postfix rsyslog prometheus chromium chromium-driver
 
 # Of test-programs alone: 200 MB on disk.
