@@ -146,6 +146,7 @@ help:
 #: make bench-tls            what TLS costs, and what handshakes cost other clients, beside HAProxy and nginx (BENCH_FLAGS, ISOLATION_FLAGS)
 #: make bench-engine        compare the engine with Netty, libuv and a loop by hand (BENCH_FLAGS)
 #: make bench-failover      whose clients fail when servers fail, beside HAProxy and nginx (root; BENCH_FLAGS)
+#: make bench-pair            what clients notice when the address of a pair moves, beside HAProxy (root, keepalived, nftables; BENCH_FLAGS)
 #: make bench-examples       how many clients are lost after each fault, with the configurations of conf/examples/from-*
 #: make bench-slow-server    what clients notice of a slow or stalling server, by balancing method, beside HAProxy and nginx (BENCH_FLAGS)
 #: make bench-control        what clients notice while thousands of sessions are listed or ended, beside HAProxy (BENCH_FLAGS)
@@ -452,6 +453,10 @@ bench-failover: $(PROGRAM)
 	$(MAKE) -C tests/bench BUILD=$(abspath $(BUILD))/bench
 	$(PYTHON) tests/bench/failover.py --reactord $(PROGRAM) --build $(abspath $(BUILD))/bench \
 	    $(BENCH_FLAGS)
+
+.PHONY: bench-pair
+bench-pair: $(PROGRAM) $(CTL_PROGRAM)
+	$(PYTHON) tests/bench/pair.py --reactord $(PROGRAM) $(BENCH_FLAGS)
 
 .PHONY: bench-examples
 bench-examples: $(PROGRAM)

@@ -54,7 +54,7 @@ class Node(Namespace):
         """An example of the page, as this node has it."""
         text = literal(first).replace("/etc/keepalived", self.t.path(self.name))
         if self.name == "two":
-            text = text.replace("priority 150", "priority 100")
+            text = text.replace("priority 250", "priority 240")
             return re.sub(r"\b10\.0\.0\.([12])\b", lambda match: f"10.0.0.{3 - int(match[1])}", text)
         return text
 

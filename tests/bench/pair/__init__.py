@@ -1,0 +1,1 @@
+"""pair: two nodes behind one address, and what moves it."""
