@@ -78,7 +78,7 @@ TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc pr
 PROGRAM_PACKAGES := mariadb-server slapd redis-server redis-tools postgresql postfix
 
 LAYERS  := base ini engine net stats tls limits balance check upstream names handlers service listen sessions spare server handover \
-           config admin daemon
+           option config admin system log reload upgrade daemon
 SOURCES := $(foreach layer,$(LAYERS),$(wildcard src/$(layer)/*.c))
 MAIN    := $(BUILD)/src/daemon/main.o
 OBJECTS := $(filter-out $(MAIN),$(SOURCES:%.c=$(BUILD)/%.o))
@@ -94,15 +94,15 @@ CTL_PROGRAM := $(BUILD)/reactorctl
 
 SUPPORT      := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 # Many cases, and no thread that ThreadSanitizer could see.
-UNTHREADED   := $(if $(filter thread,$(SANITIZE)),$(patsubst %,tests/unit/%.c,config/% ini/% ctl/% admin/test_arguments admin/test_host daemon/test_cli \
+UNTHREADED   := $(if $(filter thread,$(SANITIZE)),$(patsubst %,tests/unit/%.c,config/% option/% ini/% ctl/% admin/test_arguments admin/test_host daemon/test_cli \
                     base/test_buffer base/test_parse handlers/test_frame_decoder% limits/test_acl limits/test_prefix_table \
                     net/test_address net/test_cidr net/test_proxy_header% net/test_resolve net/test_sock% \
                     tls/test_client_hello% tls/test_server_name \
                     balance/test_balancer_keys balance/test_balancer_steps))
 UNIT_TESTS   := $(patsubst %.c,$(BUILD)/%,$(filter-out $(UNTHREADED),$(wildcard tests/unit/*/test_*.c)))
 # In front of functions of libraries these put their own, which others must not get.
-UNIT_ALONE    := $(filter $(addprefix $(BUILD)/tests/unit/, daemon/test_process_change daemon/test_run% \
-                     daemon/test_safe_open daemon/test_watchdog_feeder engine/test_watchdog engine/test_watchdog_doze \
+UNIT_ALONE    := $(filter $(addprefix $(BUILD)/tests/unit/, reload/test_process_change daemon/test_run% \
+                     system/test_safe_open system/test_watchdog_feeder engine/test_watchdog engine/test_watchdog_doze \
                      net/test_channel_end net/test_connector \
                      net/test_connector_race sessions/test_overload server/test_threads \
                      check/test_check check/test_check_answer check/test_checker check/test_checker_life \

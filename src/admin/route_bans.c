@@ -11,7 +11,7 @@
 #include "admin/admin_request.h"
 #include "base/clock.h"
 #include "base/must.h"
-#include "config/option_kind.h"
+#include "option/option_kind.h"
 #include "limits/ban.h"
 #include "net/cidr.h"
 #include "server/server_admin.h"

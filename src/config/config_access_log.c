@@ -7,7 +7,7 @@
 #include "config/config.h"
 #include "config/config_memory.h"
 #include "config/config_names.h"
-#include "config/option_access_log.h"
+#include "option/option_access_log.h"
 #include "ini/diagnostics.h"
 #include "listen/listener.h"
 #include "stats/access_log_format.h"
@@ -21,9 +21,9 @@ static const struct listener_log_conf *config_access_log_find(const struct confi
     return NULL;
 }
 
-static void config_access_log_refuse(const struct config *config,
-                                     const struct config_section *section, const char *name,
-                                     bool is_only, struct diagnostics *diagnostics)
+static void config_access_log_refuse(const struct config *config, const struct section *section,
+                                     const char *name, bool is_only,
+                                     struct diagnostics *diagnostics)
 {
     struct ini_entry *entry = ini_find(section->source, "access_log");
     const struct config_name missing = {.section = section,
@@ -51,7 +51,7 @@ static int config_access_log_copy(struct listener_log_conf *out,
     return access_log_format_copy(&out->format, from->format, arena);
 }
 
-int config_access_log_resolve(const struct config *config, const struct config_section *section,
+int config_access_log_resolve(const struct config *config, const struct section *section,
                               struct diagnostics *diagnostics)
 {
     struct listener_access_log_conf *conf = &((struct listener_conf *)section->conf)->access_log;
@@ -74,8 +74,7 @@ static bool config_access_log_is_used(const struct config *config, const char *n
     const struct config_memory *m = config->memory;
 
     for (unsigned i = 0; i < m->n_sections; i++)
-        if (m->sections[i].kind == OPTION_LISTEN &&
-            config_section_refused(&m->sections[i], "access_log"))
+        if (m->sections[i].kind == OPTION_LISTEN && section_refused(&m->sections[i], "access_log"))
             return true; /* perhaps there */
     for (unsigned i = 0; i < config->server.n_listeners; i++) {
         const struct listener_access_log_conf *conf = &config->server.listeners[i].access_log;
@@ -87,7 +86,7 @@ static bool config_access_log_is_used(const struct config *config, const char *n
     return false;
 }
 
-void config_access_log_check(const struct config *config, const struct config_section *section,
+void config_access_log_check(const struct config *config, const struct section *section,
                              struct diagnostics *diagnostics)
 {
     for (const struct option_word *w = option_access_log_targets; w->word; w++)

@@ -5,7 +5,7 @@
 #define CONFIG_CONFIG_ACCESS_LOG_H
 
 #include "base/must.h"
-#include "config/config_section.h"
+#include "option/section.h"
 
 struct config;
 struct diagnostics;
@@ -17,7 +17,7 @@ struct diagnostics;
  * Thread: as config_reload()
  * Errors: 0; -ENOMEM
  */
-int config_access_log_resolve(const struct config *config, const struct config_section *section,
+int config_access_log_resolve(const struct config *config, const struct section *section,
                               struct diagnostics *diagnostics) NODISCARD;
 
 /*
@@ -26,7 +26,7 @@ int config_access_log_resolve(const struct config *config, const struct config_s
  *
  * Thread: as config_reload()
  */
-void config_access_log_check(const struct config *config, const struct config_section *section,
+void config_access_log_check(const struct config *config, const struct section *section,
                              struct diagnostics *diagnostics);
 
 #endif

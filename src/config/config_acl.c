@@ -12,24 +12,23 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "config/acl_parser.h"
+#include "option/acl_parser.h"
 #include "config/config.h"
-#include "config/option_kind.h"
+#include "option/option_kind.h"
 #include "ini/diagnostics.h"
 #include "listen/listener.h"
 #include "net/cidr.h"
 
 struct reading {
     struct acl_parser text;
-    const struct config_section *section;
+    const struct section *section;
     struct arena *arena;
     struct diagnostics *diagnostics;
 };
 
-static const struct ini_entry *config_acl_given(const struct config_section *section,
-                                                const char *key)
+static const struct ini_entry *config_acl_given(const struct section *section, const char *key)
 {
-    const struct ini_entry *entry = config_section_valid_entry(section, key);
+    const struct ini_entry *entry = section_valid_entry(section, key);
 
     return entry && *entry->value != '\0' ? entry : NULL;
 }
@@ -216,21 +215,19 @@ static int config_acl_keep(struct reading *r, struct acl_conf *conf)
     return 0;
 }
 
-static void config_acl_check_section(const struct config_section *section,
-                                     struct diagnostics *diagnostics)
+static void config_acl_check_section(const struct section *section, struct diagnostics *diagnostics)
 {
     static const char *const lists[] = {"deny", "allow"};
-    bool rules = config_section_has_value(section, "access_rules");
+    bool rules = section_has_value(section, "access_rules");
 
     for (size_t i = 0; rules && i < ARRAY_LEN(lists); i++)
-        if (config_section_has_value(section, lists[i]))
-            diagnostics_add(diagnostics, config_section_entry(section, lists[i])->line,
+        if (section_has_value(section, lists[i]))
+            diagnostics_add(diagnostics, section_entry(section, lists[i])->line,
                             "[%s] %s: cannot be combined with access_rules (one or the other)",
                             section->source->name, lists[i]);
 }
 
-static int config_acl_read_section(const struct config_section *section,
-                                   struct diagnostics *diagnostics)
+static int config_acl_read_section(const struct section *section, struct diagnostics *diagnostics)
 {
     struct listener_conf *conf = section->conf;
     const struct ini_entry *rules = config_acl_given(section, "access_rules");

@@ -8,7 +8,7 @@
 #include "ini/diagnostics.h"
 #include "net/address.h"
 
-static void config_addresses_check_reuseport(const struct config_section *section,
+static void config_addresses_check_reuseport(const struct section *section,
                                              struct diagnostics *diagnostics)
 {
     const struct listener_conf *conf = section->conf;
@@ -18,7 +18,7 @@ static void config_addresses_check_reuseport(const struct config_section *sectio
         if (!address_is_unix(&conf->addresses[i]))
             continue;
         diagnostics_add(
-            diagnostics, config_section_valid_entry(section, "reuseport")->line,
+            diagnostics, section_valid_entry(section, "reuseport")->line,
             "[%s] reuseport: the unix socket %s cannot be shared (1, or TCP addresses only)",
             section->source->name,
             QUOTE_TEXT(address_format(text, sizeof(text), &conf->addresses[i])));
@@ -28,7 +28,7 @@ static void config_addresses_check_reuseport(const struct config_section *sectio
 
 /* An address of a listener, in the order of the file. */
 struct place {
-    const struct config_section *section;
+    const struct section *section;
     const struct address *address;
     const struct place *taken; /* an earlier one in conflict with it; NULL: none */
 };
@@ -75,33 +75,32 @@ static void config_addresses_find_conflicts(struct place *places, struct place *
 
 static void config_addresses_report(const struct place *place, struct diagnostics *diagnostics)
 {
-    const struct config_section *section = place->section, *taken = place->taken->section;
-    unsigned line = config_section_valid_entry(section, "address")->line;
+    const struct section *section = place->section, *taken = place->taken->section;
+    unsigned line = section_valid_entry(section, "address")->line;
     char text[ADDRESS_TEXT_BYTES], other[ADDRESS_TEXT_BYTES];
 
     address_format(text, sizeof(text), place->address);
     if (address_equal(place->taken->address, place->address))
-        diagnostics_add(
-            diagnostics, line, "[%s] address: %s is taken by %s, [%s] (each address once)",
-            section->source->name, QUOTE_TEXT(text),
-            DIAGNOSTICS_LINE(diagnostics, config_section_valid_entry(taken, "address")->line),
-            taken->source->name);
+        diagnostics_add(diagnostics, line,
+                        "[%s] address: %s is taken by %s, [%s] (each address once)",
+                        section->source->name, QUOTE_TEXT(text),
+                        DIAGNOSTICS_LINE(diagnostics, section_valid_entry(taken, "address")->line),
+                        taken->source->name);
     else
-        diagnostics_add(
-            diagnostics, line,
-            "[%s] address: %s conflicts with %s of %s, [%s] (all addresses of "
-            "a port or single ones, unless both listeners have reuseport)",
-            section->source->name, QUOTE_TEXT(text),
-            QUOTE_TEXT(address_format(other, sizeof(other), place->taken->address)),
-            DIAGNOSTICS_LINE(diagnostics, config_section_valid_entry(taken, "address")->line),
-            taken->source->name);
+        diagnostics_add(diagnostics, line,
+                        "[%s] address: %s conflicts with %s of %s, [%s] (all addresses of "
+                        "a port or single ones, unless both listeners have reuseport)",
+                        section->source->name, QUOTE_TEXT(text),
+                        QUOTE_TEXT(address_format(other, sizeof(other), place->taken->address)),
+                        DIAGNOSTICS_LINE(diagnostics, section_valid_entry(taken, "address")->line),
+                        taken->source->name);
 }
 
 /* Ranges of ports may have many conflicts: tell the first with each other section. */
 static void config_addresses_report_all(const struct place *places, size_t n,
                                         struct diagnostics *diagnostics)
 {
-    const struct config_section *section = NULL, *reported = NULL;
+    const struct section *section = NULL, *reported = NULL;
 
     for (size_t i = 0; i < n; i++) {
         if (places[i].section != section)

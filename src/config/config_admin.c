@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "base/read_file.h"
 #include "config/config.h"
-#include "config/config_section.h"
+#include "option/section.h"
 #include "ini/diagnostics.h"
 #include "net/address.h"
 
@@ -25,7 +25,7 @@
 #define ADMIN_SHARE_MIN  4
 
 struct config_admin {
-    const struct config_section *section;
+    const struct section *section;
     struct admin_conf *conf;
     struct diagnostics *diagnostics;
 };
@@ -51,7 +51,7 @@ static void config_admin_check_remote(const struct config_admin *c, const struct
 {
     char text[ADDRESS_TEXT_BYTES];
 
-    if (c->conf->allow_remote || config_section_refused(c->section, "allow_remote"))
+    if (c->conf->allow_remote || section_refused(c->section, "allow_remote"))
         return;
     for (unsigned i = 0; i < c->conf->n_addresses; i++) {
         const struct address *a = &c->conf->addresses[i];
@@ -159,13 +159,13 @@ struct admin_share config_admin_share(const struct admin_conf *conf)
     return (struct admin_share){.served = served, .open = served + part};
 }
 
-int config_admin_check(const struct config *config, const struct config_section *section,
+int config_admin_check(const struct config *config, const struct section *section,
                        struct diagnostics *diagnostics)
 {
     const struct config_admin c = {
         .section = section, .conf = section->conf, .diagnostics = diagnostics};
-    const struct ini_entry *address = config_section_valid_entry(section, "address");
-    const struct ini_entry *token = config_section_valid_entry(section, "token_file");
+    const struct ini_entry *address = section_valid_entry(section, "address");
+    const struct ini_entry *token = section_valid_entry(section, "token_file");
     const struct address *tcp = config_admin_first_tcp(c.conf);
     char text[ADDRESS_TEXT_BYTES];
 
@@ -173,7 +173,7 @@ int config_admin_check(const struct config *config, const struct config_section 
         config_admin_check_remote(&c, address);
         config_admin_check_taken(&c, config, address);
     }
-    if (tcp && !c.conf->token_file && !config_section_refused(section, "token_file"))
+    if (tcp && !c.conf->token_file && !section_refused(section, "token_file"))
         diagnostics_add(diagnostics, address->line,
                         "[%s] address: %s needs a token: any user of a host can connect to TCP "
                         "(set token_file, or use a unix socket)",

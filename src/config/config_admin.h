@@ -8,7 +8,7 @@
 
 struct admin_conf;
 struct config;
-struct config_section;
+struct section;
 struct diagnostics;
 
 /*
@@ -18,7 +18,7 @@ struct diagnostics;
  * Thread: as config_reload()
  * Errors: 0; -ENOMEM
  */
-int config_admin_check(const struct config *config, const struct config_section *section,
+int config_admin_check(const struct config *config, const struct section *section,
                        struct diagnostics *diagnostics) NODISCARD;
 
 /* Connections of the admin interface at a time. */

@@ -10,7 +10,7 @@
 #include "config/config_admin.h"
 #include "config/config_defaults.h"
 #include "config/config_fill.h"
-#include "config/option_kind.h"
+#include "option/option_kind.h"
 #include "ini/diagnostics.h"
 #include "ini/foreign_lines.h"
 #include "ini/foreign_words.h"
@@ -34,9 +34,9 @@ static void config_build_refuse_kind(const struct ini_section *source, const cha
         diagnostics_offer(&near, option_section_name(k));
         if (near.best == option_section_name(k))
             meant = option_section_title(k);
-        config_section_list_word(list, sizeof(list), option_section_title(k));
+        section_list_word(list, sizeof(list), option_section_title(k));
     }
-    config_section_list_word(list, sizeof(list), "[defaults KIND]");
+    section_list_word(list, sizeof(list), "[defaults KIND]");
     diagnostics_offer(&near, "defaults");
     if (near.best && strcmp(near.best, "defaults") == 0)
         meant = "[defaults KIND]";
@@ -53,7 +53,7 @@ static void config_build_refuse_kind(const struct ini_section *source, const cha
         diagnostics_add(diagnostics, source->line, "[%s] is not known (%s)", source->name, list);
 }
 
-static bool config_build_classify(struct config_section *out, struct ini_section *source,
+static bool config_build_classify(struct section *out, struct ini_section *source,
                                   struct diagnostics *diagnostics)
 {
     size_t len = strcspn(source->name, " ");
@@ -80,7 +80,7 @@ static bool config_build_classify(struct config_section *out, struct ini_section
             source->name, OPTION_KIND_NAME_BYTES);
         return false;
     }
-    *out = (struct config_section){.kind = k, .name = name, .source = source};
+    *out = (struct section){.kind = k, .name = name, .source = source};
     return true;
 }
 
@@ -101,7 +101,7 @@ static int config_build_list_sections(struct config_memory *m, struct diagnostic
 {
     struct config_defaults *defaults = arena_alloc(m->arena, 1, sizeof(*defaults));
     bool seen[OPTION_SECTIONS] = {false};
-    struct config_section *first;
+    struct section *first;
     int rc = 0;
 
     first = arena_alloc(m->arena, m->ini->n_sections + OPTION_SECTIONS, sizeof(*first));
@@ -117,7 +117,7 @@ static int config_build_list_sections(struct config_memory *m, struct diagnostic
     for (int k = OPTION_SECTIONS - 1; k >= 0; k--) {
         if (seen[k] || option_section_named((enum option_section)k))
             continue;
-        *--m->sections = (struct config_section){.kind = (enum option_section)k};
+        *--m->sections = (struct section){.kind = (enum option_section)k};
         m->n_sections++;
     }
     return rc;
@@ -132,7 +132,7 @@ static unsigned config_build_count(const struct config_memory *m, enum option_se
     return n;
 }
 
-static int config_build_add_listener(struct config *config, struct config_section *section)
+static int config_build_add_listener(struct config *config, struct section *section)
 {
     struct listener_conf *conf = &config->server.listeners[config->server.n_listeners++];
 
@@ -143,7 +143,7 @@ static int config_build_add_listener(struct config *config, struct config_sectio
     return conf->name && conf->routes ? 0 : -ENOMEM;
 }
 
-static int config_build_add_upstream(struct config *config, struct config_section *section)
+static int config_build_add_upstream(struct config *config, struct section *section)
 {
     struct upstream_conf *conf = &config->server.upstreams[config->server.n_upstreams++];
 
@@ -154,7 +154,7 @@ static int config_build_add_upstream(struct config *config, struct config_sectio
     return conf->name && conf->servers ? 0 : -ENOMEM;
 }
 
-static int config_build_add_tls(struct config *config, struct config_section *section)
+static int config_build_add_tls(struct config *config, struct section *section)
 {
     struct tls_conf *conf = &config->server.tls[config->server.n_tls++];
 
@@ -164,7 +164,7 @@ static int config_build_add_tls(struct config *config, struct config_section *se
     return conf->name ? 0 : -ENOMEM;
 }
 
-static int config_build_add_resolver(struct config *config, struct config_section *section)
+static int config_build_add_resolver(struct config *config, struct section *section)
 {
     struct name_servers_conf *conf = &config->server.resolvers[config->server.n_resolvers++];
 
@@ -173,7 +173,7 @@ static int config_build_add_resolver(struct config *config, struct config_sectio
     return conf->name ? 0 : -ENOMEM;
 }
 
-static int config_build_add_limits(struct config_section *section)
+static int config_build_add_limits(struct section *section)
 {
     struct limits_conf *conf = arena_alloc(section->arena, 1, sizeof(*conf));
 
@@ -181,7 +181,7 @@ static int config_build_add_limits(struct config_section *section)
     return conf ? 0 : -ENOMEM;
 }
 
-static int config_build_add_access_log(struct config *config, struct config_section *section)
+static int config_build_add_access_log(struct config *config, struct section *section)
 {
     struct listener_log_conf *conf = &config->server.access_logs[config->server.n_access_logs++];
 
@@ -190,7 +190,7 @@ static int config_build_add_access_log(struct config *config, struct config_sect
     return conf->name ? 0 : -ENOMEM;
 }
 
-static int config_build_attach(struct config *config, struct config_section *section)
+static int config_build_attach(struct config *config, struct section *section)
 {
     int rc = arena_create(&section->arena);
 

@@ -18,11 +18,11 @@
 #include "config/config_admin.h"
 #include "config/config_checks.h"
 #include "config/config_listen.h"
-#include "config/config_routes.h"
+#include "option/option_routes.h"
 #include "config/config_servers.h"
 #include "config/config_sockets.h"
-#include "config/option_need.h"
-#include "config/option_route.h"
+#include "option/option_need.h"
+#include "option/option_route.h"
 #include "ini/diagnostics.h"
 #include "net/address.h"
 #include "upstream/upstream.h"
@@ -33,7 +33,7 @@ struct config_check {
     struct diagnostics *diagnostics;
 };
 
-static bool config_check_has(const struct config_section *section, const struct option *o)
+static bool config_check_has(const struct section *section, const struct option *o)
 {
     for (unsigned i = 0; i < section->source->n_entries; i++) {
         if (option_matches(o, section->source->entries[i].key))
@@ -42,8 +42,7 @@ static bool config_check_has(const struct config_section *section, const struct 
     return false;
 }
 
-static void config_check_required(const struct config_check *c,
-                                  const struct config_section *section)
+static void config_check_required(const struct config_check *c, const struct section *section)
 {
     const struct option *o;
 
@@ -55,8 +54,7 @@ static void config_check_required(const struct config_check *c,
     }
 }
 
-static void config_check_upstream_name(const struct config_check *c,
-                                       const struct config_section *section,
+static void config_check_upstream_name(const struct config_check *c, const struct section *section,
                                        const struct ini_entry *entry, const char *name,
                                        const char *allowed)
 {
@@ -70,12 +68,12 @@ static void config_check_upstream_name(const struct config_check *c,
         config_names_refuse(&wanted, c->m, c->diagnostics);
 }
 
-static void config_check_routes(const struct config_check *c, const struct config_section *section)
+static void config_check_routes(const struct config_check *c, const struct section *section)
 {
     const struct listener_conf *conf = section->conf;
 
     for (unsigned i = 0; i < conf->n_routes; i++) {
-        const struct ini_entry *entry = config_routes_entry(section, &conf->routes[i]);
+        const struct ini_entry *entry = option_routes_entry(section, &conf->routes[i]);
 
         for (unsigned j = 0; j < conf->routes[i].n_shares; j++)
             config_check_upstream_name(c, section, entry, conf->routes[i].shares[j].upstream, NULL);
@@ -88,42 +86,41 @@ static void config_check_routes(const struct config_check *c, const struct confi
                             "[%s] %s: 'refuse' would turn clients away, but there is an [upstream "
                             "refuse] (give that another name)",
                             section->source->name, entry->key);
-        if (conf->service == LISTENER_ECHO && config_section_valid_entry(section, "service"))
+        if (conf->service == LISTENER_ECHO && section_valid_entry(section, "service"))
             diagnostics_add(c->diagnostics, entry->line,
                             "[%s] %s: has no effect: service = echo connects to no server "
                             "(service = proxy, or no route)",
                             section->source->name, entry->key);
     }
-    config_routes_check(section, c->diagnostics);
+    option_routes_check(section, c->diagnostics);
 }
 
-static void config_check_service(const struct config_check *c, const struct config_section *section)
+static void config_check_service(const struct config_check *c, const struct section *section)
 {
     const struct listener_conf *conf = section->conf;
-    const struct ini_entry *service = config_section_valid_entry(section, "service");
-    const struct ini_entry *upstream = config_section_valid_entry(section, "upstream");
+    const struct ini_entry *service = section_valid_entry(section, "service");
+    const struct ini_entry *upstream = section_valid_entry(section, "upstream");
 
     if (conf->upstream)
         config_check_upstream_name(c, section, upstream, conf->upstream, NULL);
     if (conf->mirror)
-        config_check_upstream_name(c, section, config_section_valid_entry(section, "mirror"),
-                                   conf->mirror, NULL);
+        config_check_upstream_name(c, section, section_valid_entry(section, "mirror"), conf->mirror,
+                                   NULL);
     if (!service)
         return;
-    if (conf->service == LISTENER_PROXY && !conf->upstream && !config_routes_wanted(section) &&
-        !config_section_refused(section, "upstream"))
+    if (conf->service == LISTENER_PROXY && !conf->upstream && !option_routes_wanted(section) &&
+        !section_refused(section, "upstream"))
         diagnostics_add(c->diagnostics, upstream ? upstream->line : service->line,
                         "[%s] upstream: is missing: service = proxy needs one (the NAME of an "
                         "[upstream NAME], or route.ID)",
                         section->source->name);
 }
 
-static void config_check_limits(const struct config_check *c, const struct config_section *section)
+static void config_check_limits(const struct config_check *c, const struct section *section)
 {
     const struct listener_conf *conf = section->conf;
     const struct quota_conf *each = &conf->clients.each;
-    const struct ini_entry *most =
-        config_section_valid_entry(section, "max_connections_per_client");
+    const struct ini_entry *most = section_valid_entry(section, "max_connections_per_client");
 
     if (most && conf->quota.max_connections > 0 &&
         each->max_connections > conf->quota.max_connections)
@@ -156,10 +153,10 @@ static unsigned config_check_files_each(const struct listener_conf *conf)
 }
 
 /* Warn if the limit of open files is too low for max_connections: clients then wait earlier. */
-static void config_check_files(const struct config_check *c, const struct config_section *section,
+static void config_check_files(const struct config_check *c, const struct section *section,
                                unsigned max_connections, unsigned files_each)
 {
-    const struct ini_entry *most = config_section_valid_entry(section, "max_connections");
+    const struct ini_entry *most = section_valid_entry(section, "max_connections");
     uint64_t needed =
         (uint64_t)files_each * max_connections + config_check_own_files(&c->config->server);
     struct rlimit limit;
@@ -172,8 +169,7 @@ static void config_check_files(const struct config_check *c, const struct config
                          section->source->name, needed, (uint64_t)limit.rlim_max);
 }
 
-static void config_check_all_files(const struct config_check *c,
-                                   const struct config_section *section)
+static void config_check_all_files(const struct config_check *c, const struct section *section)
 {
     const struct server_conf *conf = &c->config->server;
     unsigned each = 2;
@@ -184,35 +180,33 @@ static void config_check_all_files(const struct config_check *c,
     config_check_files(c, section, conf->quota.max_connections, each);
 }
 
-static void config_check_chroot(const struct config_check *c, const struct config_section *section)
+static void config_check_chroot(const struct config_check *c, const struct section *section)
 {
     const struct process_conf *conf = &c->config->process;
-    const struct ini_entry *chroot = config_section_valid_entry(section, "chroot");
+    const struct ini_entry *chroot = section_valid_entry(section, "chroot");
 
-    if (chroot && conf->chroot && !conf->user && !config_section_refused(section, "user"))
+    if (chroot && conf->chroot && !conf->user && !section_refused(section, "user"))
         diagnostics_add(c->diagnostics, chroot->line,
                         "[%s] chroot: does not confine root (set user)", section->source->name);
 }
 
-static void config_check_accept_proxy(const struct config_check *c,
-                                      const struct config_section *section)
+static void config_check_accept_proxy(const struct config_check *c, const struct section *section)
 {
     const struct proxy_protocol_conf *conf =
         &((const struct listener_conf *)section->conf)->accept_proxy;
-    const struct ini_entry *mode = config_section_valid_entry(section, "accept_proxy");
+    const struct ini_entry *mode = section_valid_entry(section, "accept_proxy");
 
     if (mode && conf->mode != PROXY_PROTOCOL_OFF && conf->trusted.n == 0 &&
-        !config_section_refused(section, "trusted_proxies"))
+        !section_refused(section, "trusted_proxies"))
         diagnostics_add(c->diagnostics, mode->line,
                         "[%s] accept_proxy: no proxy is trusted (set trusted_proxies)",
                         section->source->name);
 }
 
-static void config_check_ejection(const struct config_check *c,
-                                  const struct config_section *section)
+static void config_check_ejection(const struct config_check *c, const struct section *section)
 {
     const struct ejection_conf *conf = &((const struct upstream_conf *)section->conf)->ejection;
-    const struct ini_entry *time = config_section_valid_entry(section, "eject_time");
+    const struct ini_entry *time = section_valid_entry(section, "eject_time");
 
     if (time && conf->failures > 0 && conf->time_ns > conf->time_max_ns)
         diagnostics_add(c->diagnostics, time->line,
@@ -221,7 +215,7 @@ static void config_check_ejection(const struct config_check *c,
 }
 
 /* Warn only, because a server may get a weight later. */
-static void config_check_used(const struct config_check *c, const struct config_section *section)
+static void config_check_used(const struct config_check *c, const struct section *section)
 {
     const struct upstream_conf *conf = section->conf;
 
@@ -244,7 +238,7 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
     if (config_addresses_check(config, diagnostics) < 0)
         return -ENOMEM;
     for (unsigned i = 0; i < c.m->n_sections; i++) {
-        const struct config_section *section = &c.m->sections[i];
+        const struct section *section = &c.m->sections[i];
 
         if (section->source)
             config_check_required(&c, section);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "config/option_kind.h"
+#include "option/option_kind.h"
 #include "ini/diagnostics.h"
 #include "net/address.h"
 
@@ -102,7 +102,7 @@ bool config_checks_step(char text[INI_VALUE_BYTES], const struct upstream_checks
     return true;
 }
 
-static int config_checks_set_named(const struct config_section *section)
+static int config_checks_set_named(const struct section *section)
 {
     struct upstream_conf *up = section->conf;
     const struct option *o = option_find(OPTION_UPSTREAM, "check_step.1");
@@ -125,8 +125,7 @@ static int config_checks_set_named(const struct config_section *section)
     return rc;
 }
 
-static void config_checks_refuse(const struct config_section *section,
-                                 const struct check_step_conf *step,
+static void config_checks_refuse(const struct section *section, const struct check_step_conf *step,
                                  struct diagnostics *diagnostics, const char *problem)
 {
     const struct option *o = option_find(OPTION_UPSTREAM, "check_step.1");
@@ -175,11 +174,10 @@ static const char *config_checks_problem(const struct upstream_conf *up, unsigne
     return NULL;
 }
 
-static void config_checks_http(const struct config_section *section,
-                               struct diagnostics *diagnostics)
+static void config_checks_http(const struct section *section, struct diagnostics *diagnostics)
 {
     const struct check_conf *conf = &((const struct upstream_conf *)section->conf)->checks.check;
-    const struct ini_entry *expect = config_section_valid_entry(section, "check_expect");
+    const struct ini_entry *expect = section_valid_entry(section, "check_expect");
 
     if (expect && conf->expect.len > 0 && strcmp(conf->http.method, "HEAD") == 0)
         diagnostics_add(diagnostics, expect->line,
@@ -189,8 +187,7 @@ static void config_checks_http(const struct config_section *section,
 }
 
 /* A unix socket has no port at which an agent could be. */
-static void config_checks_agents(const struct config_section *section,
-                                 struct diagnostics *diagnostics)
+static void config_checks_agents(const struct section *section, struct diagnostics *diagnostics)
 {
     const struct upstream_conf *up = section->conf;
     char key[sizeof("server.") + OPTION_KIND_NAME_BYTES];
@@ -202,17 +199,17 @@ static void config_checks_agents(const struct config_section *section,
             !address_is_unix(&server->addresses[0]))
             continue;
         snprintf(key, sizeof(key), "server.%s", server->id);
-        diagnostics_add(diagnostics, config_section_entry(section, key)->line,
+        diagnostics_add(diagnostics, section_entry(section, key)->line,
                         "[%s] %s: a unix socket has no port for an agent (set agent_check=IP:PORT "
                         "or off)",
                         section->source->name, key);
     }
 }
 
-int config_checks_all(const struct config_section *section, struct diagnostics *diagnostics)
+int config_checks_all(const struct section *section, struct diagnostics *diagnostics)
 {
     const struct upstream_conf *up = section->conf;
-    const struct ini_entry *entry = config_section_valid_entry(section, "check");
+    const struct ini_entry *entry = section_valid_entry(section, "check");
 
     config_checks_agents(section, diagnostics);
     if (up->checks.kind > UPSTREAM_CHECK_STEPS)

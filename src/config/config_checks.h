@@ -6,7 +6,7 @@
 #define CONFIG_CONFIG_CHECKS_H
 
 #include "base/must.h"
-#include "config/config_section.h"
+#include "option/section.h"
 #include "ini/ini_types.h"
 #include "upstream/upstream.h"
 
@@ -23,7 +23,6 @@ bool config_checks_step(char text[INI_VALUE_BYTES], const struct upstream_checks
  * Thread: as config_reload()
  * Errors: 0 (see ${diagnostics}); -ENOMEM
  */
-int config_checks_all(const struct config_section *section,
-                      struct diagnostics *diagnostics) NODISCARD;
+int config_checks_all(const struct section *section, struct diagnostics *diagnostics) NODISCARD;
 
 #endif

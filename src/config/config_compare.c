@@ -15,7 +15,7 @@
 #define CONFIG_COMPARE_FIRST_CAPACITY 64
 
 struct pair {
-    const struct config_section *from, *to;
+    const struct section *from, *to;
 };
 
 static int config_compare_add(struct config_compare *cmp, struct config_compare_change change)
@@ -34,8 +34,7 @@ static int config_compare_add(struct config_compare *cmp, struct config_compare_
     return 0;
 }
 
-static unsigned config_compare_line(const struct config_section *section,
-                                    const struct ini_entry *entry)
+static unsigned config_compare_line(const struct section *section, const struct ini_entry *entry)
 {
     if (entry)
         return entry->line;
@@ -102,7 +101,7 @@ static int config_compare_by_key(const void *va, const void *vb)
 }
 
 /* Return the entries by key and a final NULL; the caller frees the list. */
-static const struct ini_entry **config_compare_entries(const struct config_section *section)
+static const struct ini_entry **config_compare_entries(const struct section *section)
 {
     unsigned n = section->source ? section->source->n_entries : 0;
     const struct ini_entry **list = calloc(n + 1, sizeof(*list));
@@ -146,7 +145,7 @@ static bool config_compare_has_other_files(const struct pair *sections)
 
 /* A change of what a section means, without another option. */
 static int config_compare_add_meaning(struct config_compare *cmp, enum config_compare_kind kind,
-                                      const struct config_section *to)
+                                      const struct section *to)
 {
     return config_compare_add(
         cmp, (struct config_compare_change){.kind = kind,
@@ -187,7 +186,7 @@ static int config_compare_interfaces(struct config_compare *cmp, const struct pa
     return 0;
 }
 
-static int config_compare_order(const struct config_section *a, const struct config_section *b)
+static int config_compare_order(const struct section *a, const struct section *b)
 {
     if (a->kind != b->kind)
         return a->kind < b->kind ? -1 : 1;
@@ -196,16 +195,16 @@ static int config_compare_order(const struct config_section *a, const struct con
 
 static int config_compare_by_name(const void *va, const void *vb)
 {
-    const struct config_section *const *a = va, *const *b = vb;
+    const struct section *const *a = va, *const *b = vb;
 
     return config_compare_order(*a, *b);
 }
 
 /* Return the sections in order and a final NULL; the caller frees the list. */
-static const struct config_section **config_compare_sections(const struct config *config)
+static const struct section **config_compare_sections(const struct config *config)
 {
     const struct config_memory *m = config->memory;
-    const struct config_section **list = calloc(m->n_sections + 1, sizeof(*list));
+    const struct section **list = calloc(m->n_sections + 1, sizeof(*list));
 
     for (unsigned i = 0; list && i < m->n_sections; i++)
         list[i] = &m->sections[i];
@@ -215,10 +214,10 @@ static const struct config_section **config_compare_sections(const struct config
 }
 
 /* Compare a section. ${from}, ${to}: in each file; NULL: not in that file. */
-static int config_compare_section(struct config_compare *cmp, const struct config_section *from,
-                                  const struct config_section *to)
+static int config_compare_section(struct config_compare *cmp, const struct section *from,
+                                  const struct section *to)
 {
-    const struct config_section *section = to ? to : from;
+    const struct section *section = to ? to : from;
     size_t n = cmp->n;
     int rc;
 
@@ -241,8 +240,8 @@ static int config_compare_section(struct config_compare *cmp, const struct confi
                  .line = to ? config_compare_line(to, NULL) : DIAGNOSTICS_WHOLE_FILE});
 }
 
-static int config_compare_all(struct config_compare *cmp, const struct config_section **from,
-                              const struct config_section **to)
+static int config_compare_all(struct config_compare *cmp, const struct section **from,
+                              const struct section **to)
 {
     int rc = 0;
 
@@ -260,8 +259,8 @@ int config_compare_create(struct config_compare **out, const struct config *from
                           const struct config *to)
 {
     struct config_compare *cmp = calloc(1, sizeof(*cmp));
-    const struct config_section **all_from = config_compare_sections(from);
-    const struct config_section **all_to = config_compare_sections(to);
+    const struct section **all_from = config_compare_sections(from);
+    const struct section **all_to = config_compare_sections(to);
     int rc = cmp && all_from && all_to ? config_compare_all(cmp, all_from, all_to) : -ENOMEM;
 
     free(all_from);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "base/must.h"
-#include "config/option.h"
+#include "option/option.h"
 
 struct config;
 struct diagnostics;

@@ -37,7 +37,7 @@ static void config_defaults_refuse_kind(const struct ini_section *source,
             continue;
         diagnostics_offer(&near, option_section_name(k));
         snprintf(title, sizeof(title), "[" INI_DEFAULTS "%s]", option_section_name(k));
-        config_section_list_word(list, sizeof(list), title);
+        section_list_word(list, sizeof(list), title);
     }
     if (*word == '\0')
         diagnostics_add(diagnostics, source->line, "[%s] needs a kind of section (%s)",
@@ -149,7 +149,7 @@ static int config_defaults_use(struct config_defaults *d, enum option_section ki
 int config_defaults_add(struct config_defaults *d, struct ini_section *source,
                         struct diagnostics *diagnostics)
 {
-    struct config_section section = {.source = source, .arena = d->arena};
+    struct section section = {.source = source, .arena = d->arena};
     int rc;
 
     if (!config_defaults_classify(&section.kind, source)) {
@@ -161,7 +161,7 @@ int config_defaults_add(struct config_defaults *d, struct ini_section *source,
     return rc == 0 ? config_defaults_use(d, section.kind, source) : rc;
 }
 
-int config_defaults_apply(const struct config_defaults *d, struct config_section *section)
+int config_defaults_apply(const struct config_defaults *d, struct section *section)
 {
     const struct config_defaults_of *defaults = config_defaults_find(d, section->kind);
     struct ini_section *merged;

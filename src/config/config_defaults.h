@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "base/must.h"
-#include "config/config_section.h"
+#include "option/section.h"
 #include "ini/ini_include.h"
 
 struct arena;
@@ -51,7 +51,6 @@ int config_defaults_add(struct config_defaults *d, struct ini_section *source,
  * config_defaults_apply(d, section):
  * Let section->source have the defaults, too. Errors: 0; -ENOMEM
  */
-int config_defaults_apply(const struct config_defaults *d,
-                          struct config_section *section) NODISCARD;
+int config_defaults_apply(const struct config_defaults *d, struct section *section) NODISCARD;
 
 #endif

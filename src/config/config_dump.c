@@ -6,7 +6,7 @@
 
 #include "config/config_checks.h"
 #include "config/config_memory.h"
-#include "config/option_need.h"
+#include "option/option_need.h"
 
 /* Bytes that need no quotes, except for a blank at the start or end of a value. */
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -18,7 +18,7 @@ static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY
 struct dump {
     FILE *out;
     bool origins;
-    const struct config_section *section;
+    const struct section *section;
 };
 
 /* Format `key = value`; if it were too long for a configuration, the shortest line. */
@@ -126,7 +126,7 @@ static void config_dump_write_option(const struct dump *d, const struct option *
             config_dump_write_steps(d);
         return;
     }
-    entry = config_section_entry(d->section, o->key);
+    entry = section_entry(d->section, o->key);
     if (option_need_missing(o->need, d->section)) {
         char key[INI_NAME_BYTES + 2];
 
@@ -145,7 +145,7 @@ static int config_dump_all(const struct config *config, struct dump *d)
     const struct config_memory *m = config->memory;
 
     for (unsigned i = 0; i < m->n_sections; i++) {
-        const struct config_section *section = &m->sections[i];
+        const struct section *section = &m->sections[i];
         const struct option *o;
 
         d->section = section;

@@ -49,7 +49,7 @@ static int config_edits_copy_sections(struct config *next, const struct config *
     for (unsigned i = 0; i < from->server.n_upstreams; i++)
         next->server.upstreams[i] = from->server.upstreams[i];
     for (; m->n_sections < old->n_sections; m->n_sections++) {
-        struct config_section *section = &m->sections[m->n_sections];
+        struct section *section = &m->sections[m->n_sections];
 
         *section = old->sections[m->n_sections];
         (void)arena_hold(section->arena);
@@ -152,11 +152,11 @@ const char *config_edits_line_of(const struct config *config, const char *upstre
     const struct ini_entry *entry;
 
     snprintf(key, sizeof(key), CONFIG_EDITS_SERVER_KEY "%s", id);
-    entry = i < 0 ? NULL : config_section_entry(&config->memory->sections[i], key);
+    entry = i < 0 ? NULL : section_entry(&config->memory->sections[i], key);
     return entry ? entry->value : NULL;
 }
 
-static int config_edits_copy_source(struct config_section *section, unsigned max)
+static int config_edits_copy_source(struct section *section, unsigned max)
 {
     const struct ini_section *from = section->source;
     struct ini_section *source = arena_alloc(section->arena, 1, sizeof(*source));
@@ -187,7 +187,7 @@ static int config_edits_keep_servers(const struct config_edits *e, unsigned i, s
 
 int config_edits_open(struct config_edits *e, unsigned i)
 {
-    struct config_section *section = &e->next->memory->sections[i];
+    struct section *section = &e->next->memory->sections[i];
     struct upstream_conf *conf = section->conf;
     const struct upstream_server_conf *servers = conf->servers;
     struct arena *arena;

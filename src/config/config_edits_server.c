@@ -14,7 +14,7 @@
 #include "config/config_listen.h"
 #include "config/config_memory.h"
 #include "config/config_servers.h"
-#include "config/option_kind.h"
+#include "option/option_kind.h"
 #include "ini/diagnostics.h"
 #include "ini/ini_environment.h"
 
@@ -150,12 +150,11 @@ static void config_edits_check_mirrors(const struct config *next, const char *up
 }
 
 /* Parse the line into ${record}, in its arena. */
-static int config_edits_parse(const struct config_section *section,
-                              struct config_edits_record *record, struct ini_entry *entry,
-                              struct diagnostics *diagnostics)
+static int config_edits_parse(const struct section *section, struct config_edits_record *record,
+                              struct ini_entry *entry, struct diagnostics *diagnostics)
 {
     struct upstream_conf into = {.servers = &record->server};
-    struct config_section place = *section;
+    struct section place = *section;
 
     place.conf = &into;
     place.arena = record->arena;
@@ -166,7 +165,7 @@ static int config_edits_parse(const struct config_section *section,
 static int config_edits_append(struct config_edits *e, unsigned i,
                                struct config_edits_record *record, struct diagnostics *diagnostics)
 {
-    struct config_section *section = &e->next->memory->sections[i];
+    struct section *section = &e->next->memory->sections[i];
     struct upstream_conf *conf = section->conf;
     struct ini_entry entry = {.path = "an administrator's addition", .value = record->text};
     char *key =
@@ -224,15 +223,15 @@ static int config_edits_append_or_tell(struct config_edits *e, unsigned i,
 /* The server's line is that of the file again: use what the file's section has. */
 static void config_edits_restore(struct config_edits *e, unsigned i, const char *id)
 {
-    struct config_section *section = &e->next->memory->sections[i];
-    const struct config_section *from = &e->base->memory->sections[i];
+    struct section *section = &e->next->memory->sections[i];
+    const struct section *from = &e->base->memory->sections[i];
     struct upstream_conf *conf = section->conf;
     const struct upstream_conf *from_conf = from->conf;
     char key[INI_NAME_BYTES + 1];
 
     snprintf(key, sizeof(key), CONFIG_EDITS_SERVER_KEY "%s", id);
     conf->servers[conf->n_servers++] = from_conf->servers[config_edits_find(from_conf, id)];
-    section->source->entries[section->source->n_entries++] = *config_section_entry(from, key);
+    section->source->entries[section->source->n_entries++] = *section_entry(from, key);
 }
 
 /*
@@ -242,7 +241,7 @@ static void config_edits_restore(struct config_edits *e, unsigned i, const char 
 static void config_edits_place(struct config_edits *e, unsigned i, const char *id)
 {
     const struct upstream_conf *from = e->base->memory->sections[i].conf;
-    struct config_section *section = &e->next->memory->sections[i];
+    struct section *section = &e->next->memory->sections[i];
     struct upstream_conf *conf = section->conf;
     struct upstream_server_conf server = conf->servers[conf->n_servers - 1];
     struct ini_section *source = section->source;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "config/option_need.h"
+#include "option/option_need.h"
 #include "ini/diagnostics.h"
 #include "ini/foreign_lines.h"
 #include "ini/foreign_words.h"
@@ -26,16 +26,16 @@ static const char *config_fill_list_keys(enum option_section section, struct are
         size += strlen(o->key) + strlen(", ");
     list = arena_alloc(arena, size, 1);
     for (unsigned i = 0; list != NULL && (o = option_row(section, i)) != NULL; i++)
-        config_section_list_word(list, size, o->key);
+        section_list_word(list, size, o->key);
     return list;
 }
 
-const char *config_fill_copy(const struct config_section *section, const char *text)
+const char *config_fill_copy(const struct section *section, const char *text)
 {
     return arena_text(section->arena, text, strlen(text));
 }
 
-static int config_fill_set_defaults(const struct config_section *section)
+static int config_fill_set_defaults(const struct section *section)
 {
     struct option_value v = {.conf = section->conf, .arena = section->arena};
     const struct option *o;
@@ -50,7 +50,7 @@ static int config_fill_set_defaults(const struct config_section *section)
         rc = option_set(o, &v);
         if (rc == -ENOMEM)
             return rc;
-        MUST(rc == 0); /* all defaults are valid: tests/unit/config/test_option.c */
+        MUST(rc == 0); /* all defaults are valid: tests/unit/option/test_option.c */
     }
     return 0;
 }
@@ -86,8 +86,8 @@ static const char *config_fill_nearest_key(enum option_section section, const ch
     return near.best;
 }
 
-static int config_fill_refuse_key(const struct config_section *section,
-                                  const struct ini_entry *entry, struct diagnostics *diagnostics)
+static int config_fill_refuse_key(const struct section *section, const struct ini_entry *entry,
+                                  struct diagnostics *diagnostics)
 {
     const char *name = section->source->name, *key = entry->key, *keys;
     struct foreign_words_hint hint;
@@ -100,7 +100,7 @@ static int config_fill_refuse_key(const struct config_section *section,
         const struct option *o = option_find(other, key);
 
         if (o && strcmp(o->key, key) == 0)
-            config_section_list_word(there, sizeof(there), option_section_title(other));
+            section_list_word(there, sizeof(there), option_section_title(other));
     }
     if (*there != '\0')
         foreign = NULL; /* a word of reactord, too */
@@ -126,9 +126,9 @@ static int config_fill_refuse_key(const struct config_section *section,
 }
 
 /* Report each line of ${v}->problem; the last one with the allowed values. */
-static void config_fill_refuse_value(const struct config_section *section,
-                                     const struct ini_entry *entry, const struct option *o,
-                                     const struct option_value *v, struct diagnostics *diagnostics)
+static void config_fill_refuse_value(const struct section *section, const struct ini_entry *entry,
+                                     const struct option *o, const struct option_value *v,
+                                     struct diagnostics *diagnostics)
 {
     const char *problem = v->problem, *end;
 
@@ -139,7 +139,7 @@ static void config_fill_refuse_value(const struct config_section *section,
                     entry->key, problem, o->allowed, o->kind->units);
 }
 
-int config_fill_entry(const struct config_section *section, struct ini_entry *entry,
+int config_fill_entry(const struct section *section, struct ini_entry *entry,
                       struct diagnostics *diagnostics)
 {
     struct option_value v = {.key = config_fill_copy(section, entry->key),
@@ -169,8 +169,7 @@ int config_fill_entry(const struct config_section *section, struct ini_entry *en
     return 0;
 }
 
-static int config_fill_set_entries(const struct config_section *section,
-                                   struct diagnostics *diagnostics)
+static int config_fill_set_entries(const struct section *section, struct diagnostics *diagnostics)
 {
     int rc = config_fill_set_defaults(section);
 
@@ -192,16 +191,16 @@ static size_t config_fill_conf_bytes(enum option_section kind)
     }
 }
 
-int config_fill_check(const struct config_section *section, struct diagnostics *diagnostics)
+int config_fill_check(const struct section *section, struct diagnostics *diagnostics)
 {
-    struct config_section copy = *section;
+    struct section copy = *section;
 
     copy.conf = arena_alloc(section->arena, 1, config_fill_conf_bytes(section->kind));
     return copy.conf ? config_fill_set_entries(&copy, diagnostics) : -ENOMEM;
 }
 
 /* Remove defaults that have no effect; true: there were some. */
-static bool config_fill_drop_unused(const struct config_section *section)
+static bool config_fill_drop_unused(const struct section *section)
 {
     struct ini_section *source = section->source;
     bool dropped = false;
@@ -221,9 +220,9 @@ static bool config_fill_drop_unused(const struct config_section *section)
     return dropped;
 }
 
-int config_fill(const struct config_section *section, struct diagnostics *diagnostics)
+int config_fill(const struct section *section, struct diagnostics *diagnostics)
 {
-    size_t bytes = config_section_has_defaults(section) ? config_fill_conf_bytes(section->kind) : 0;
+    size_t bytes = section_has_defaults(section) ? config_fill_conf_bytes(section->kind) : 0;
     void *empty = arena_alloc(section->arena, 1, bytes);
     int rc;
 

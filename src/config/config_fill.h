@@ -5,12 +5,12 @@
 #define CONFIG_CONFIG_FILL_H
 
 #include "base/must.h"
-#include "config/config_section.h"
+#include "option/section.h"
 
 struct diagnostics;
 
 /* config_fill_copy(section, text): copy ${text}, as structs outlive the file; NULL: no memory. */
-const char *config_fill_copy(const struct config_section *section, const char *text) NODISCARD;
+const char *config_fill_copy(const struct section *section, const char *text) NODISCARD;
 
 /*
  * config_fill(section, diagnostics):
@@ -20,7 +20,7 @@ const char *config_fill_copy(const struct config_section *section, const char *t
  * Thread: as config_reload()
  * Errors: 0 (see ${diagnostics}); -ENOMEM
  */
-int config_fill(const struct config_section *section, struct diagnostics *diagnostics) NODISCARD;
+int config_fill(const struct section *section, struct diagnostics *diagnostics) NODISCARD;
 
 /*
  * config_fill_entry(section, entry, diagnostics):
@@ -28,11 +28,10 @@ int config_fill(const struct config_section *section, struct diagnostics *diagno
  *
  * Errors: 0 (see ${diagnostics}); -ENOMEM
  */
-int config_fill_entry(const struct config_section *section, struct ini_entry *entry,
+int config_fill_entry(const struct section *section, struct ini_entry *entry,
                       struct diagnostics *diagnostics) NODISCARD;
 
 /* config_fill_check(section, diagnostics): as config_fill(), but fill no struct. */
-int config_fill_check(const struct config_section *section,
-                      struct diagnostics *diagnostics) NODISCARD;
+int config_fill_check(const struct section *section, struct diagnostics *diagnostics) NODISCARD;
 
 #endif

@@ -18,7 +18,7 @@ static const struct limits_conf *config_limits_find(const struct config_memory *
     return NULL;
 }
 
-static bool config_limits_is_of(const struct config_section *section, const char *name)
+static bool config_limits_is_of(const struct section *section, const char *name)
 {
     const struct listener_conf *conf = section->conf;
 
@@ -26,7 +26,7 @@ static bool config_limits_is_of(const struct config_section *section, const char
 }
 
 /* The proxies that listener ${section} trusts, if it shares [limits ${name}]; NULL: it does not. */
-static const struct cidr_list *config_limits_proxies(const struct config_section *section,
+static const struct cidr_list *config_limits_proxies(const struct section *section,
                                                      const char *name)
 {
     const struct listener_conf *conf = section->conf;
@@ -45,7 +45,7 @@ static void config_limits_append(struct cidr_list *to, struct cidr *list,
 }
 
 /* Exempt the proxies that any of the listeners trusts: a ban is one of all listeners. */
-static int config_limits_exempt(const struct config_memory *m, const struct config_section *section)
+static int config_limits_exempt(const struct config_memory *m, const struct section *section)
 {
     struct limits_conf *conf = section->conf;
     struct cidr_list all = {.n = 0};
@@ -84,7 +84,7 @@ static int config_limits_copy(struct listener_conf *conf, const struct limits_co
     return 0;
 }
 
-static int config_limits_give(const struct config_memory *m, const struct config_section *section,
+static int config_limits_give(const struct config_memory *m, const struct section *section,
                               struct diagnostics *diagnostics)
 {
     struct listener_conf *conf = section->conf;
@@ -93,29 +93,28 @@ static int config_limits_give(const struct config_memory *m, const struct config
     if (from)
         return config_limits_copy(conf, from, section->arena);
     if (conf->limits && !m->incomplete)
-        config_names_refuse(
-            &(struct config_name){.section = section,
-                                  .entry = config_section_valid_entry(section, "limits"),
-                                  .kind = OPTION_LIMITS,
-                                  .text = conf->limits},
-            m, diagnostics);
+        config_names_refuse(&(struct config_name){.section = section,
+                                                  .entry = section_valid_entry(section, "limits"),
+                                                  .kind = OPTION_LIMITS,
+                                                  .text = conf->limits},
+                            m, diagnostics);
     return 0;
 }
 
 static bool config_limits_is_used(const struct config_memory *m, const char *name)
 {
     for (unsigned i = 0; i < m->n_sections; i++) {
-        const struct config_section *section = &m->sections[i];
+        const struct section *section = &m->sections[i];
 
         if (config_limits_is_of(section, name) ||
             (section->kind == OPTION_LISTEN &&
-             config_section_refused(section, "limits"))) /* perhaps there */
+             section_refused(section, "limits"))) /* perhaps there */
             return true;
     }
     return false;
 }
 
-static void config_limits_check(const struct config_memory *m, const struct config_section *section,
+static void config_limits_check(const struct config_memory *m, const struct section *section,
                                 struct diagnostics *diagnostics)
 {
     const struct limits_conf *conf = section->conf;
@@ -125,10 +124,9 @@ static void config_limits_check(const struct config_memory *m, const struct conf
                          "[%s] has no effect: no listener names it (limits = %s)",
                          section->source->name, section->name);
     else if (conf->clients.each.max_connections == 0 && conf->clients.each.rate.tokens == 0 &&
-             conf->ban.offences == 0 &&
-             !config_section_refused(section, "max_connections_per_client") &&
-             !config_section_refused(section, "connection_rate_per_client") &&
-             !config_section_refused(section, "ban"))
+             conf->ban.offences == 0 && !section_refused(section, "max_connections_per_client") &&
+             !section_refused(section, "connection_rate_per_client") &&
+             !section_refused(section, "ban"))
         diagnostics_warn(diagnostics, section->source->line,
                          "[%s] has no effect: it sets no limit and no ban", section->source->name);
 }

@@ -6,21 +6,21 @@
 #include "config/config.h"
 #include "config/config_memory.h"
 #include "config/config_namespaces.h"
-#include "config/config_routes.h"
-#include "config/option_fault.h"
+#include "option/option_routes.h"
+#include "option/option_fault.h"
 #include "handlers/pipeline_template.h"
 #include "ini/diagnostics.h"
 #include "listen/listener.h"
 #include "upstream/upstream.h"
 
 /* Report a ${value} above frame_max_length at the line of ${key}, or else of frame_max_length. */
-static void config_listen_check_within(const struct config_section *section, const char *key,
+static void config_listen_check_within(const struct section *section, const char *key,
                                        const char *what, unsigned value,
                                        struct diagnostics *diagnostics)
 {
     const struct listener_conf *conf = section->conf;
-    const struct ini_entry *entry = config_section_valid_entry(section, key);
-    const struct ini_entry *max = config_section_valid_entry(section, "frame_max_length");
+    const struct ini_entry *entry = section_valid_entry(section, key);
+    const struct ini_entry *max = section_valid_entry(section, "frame_max_length");
     unsigned most = conf->pipeline.frame.decoder.max_length;
 
     if (value <= most)
@@ -45,7 +45,7 @@ static unsigned config_listen_longest_delimiter(const struct frame_delimiter_lis
     return longest;
 }
 
-static void config_listen_check_frame(const struct config_section *section,
+static void config_listen_check_frame(const struct section *section,
                                       const struct pipeline_conf *conf,
                                       struct diagnostics *diagnostics)
 {
@@ -72,11 +72,11 @@ static void config_listen_check_frame(const struct config_section *section,
     }
 }
 
-static void config_listen_check_idle(const struct config_section *section,
+static void config_listen_check_idle(const struct section *section,
                                      const struct pipeline_conf *conf,
                                      struct diagnostics *diagnostics)
 {
-    const struct ini_entry *pipeline = config_section_valid_entry(section, "pipeline");
+    const struct ini_entry *pipeline = section_valid_entry(section, "pipeline");
 
     if (pipeline && pipeline_template_has(conf, "idle") && conf->idle.read_ns == 0 &&
         conf->idle.write_ns == 0 && conf->idle.all_ns == 0)
@@ -87,7 +87,7 @@ static void config_listen_check_idle(const struct config_section *section,
             section->source->name);
 }
 
-static void config_listen_check_pipeline(const struct config_section *section,
+static void config_listen_check_pipeline(const struct section *section,
                                          struct diagnostics *diagnostics)
 {
     const struct pipeline_conf *conf = &((const struct listener_conf *)section->conf)->pipeline;
@@ -106,12 +106,11 @@ static bool config_listen_is_ours(const struct server_conf *conf, const struct u
 }
 
 /* A mirror that leads to one of our listeners could copy bytes for ever. */
-static void config_listen_check_servers(const struct config *config,
-                                        const struct config_section *section,
+static void config_listen_check_servers(const struct config *config, const struct section *section,
                                         const struct upstream_conf *up,
                                         struct diagnostics *diagnostics)
 {
-    unsigned line = config_section_entry(section, "mirror")->line;
+    unsigned line = section_entry(section, "mirror")->line;
 
     for (unsigned i = 0; i < up->n_servers; i++) {
         const struct upstream_server_conf *server = &up->servers[i];
@@ -134,7 +133,7 @@ int config_listen_find_upstream(const struct config *config, const char *name)
     return -1;
 }
 
-void config_listen_check_mirror(const struct config *config, const struct config_section *section,
+void config_listen_check_mirror(const struct config *config, const struct section *section,
                                 struct diagnostics *diagnostics)
 {
     const struct listener_conf *conf = section->conf;
@@ -147,32 +146,32 @@ void config_listen_check_mirror(const struct config *config, const struct config
     config_listen_check_servers(config, section, up, diagnostics);
     if (up->send_proxy.version != PROXY_HEADER_NONE)
         diagnostics_add(
-            diagnostics, config_section_entry(section, "mirror")->line,
+            diagnostics, section_entry(section, "mirror")->line,
             "[%s] mirror: [upstream %s] has send_proxy, but a mirror gets no PROXY header (an "
             "upstream without it)",
             section->source->name, up->name);
     if (up->hash_key.by != UPSTREAM_HASH_CLIENT)
         diagnostics_add(
-            diagnostics, config_section_entry(section, "mirror")->line,
+            diagnostics, section_entry(section, "mirror")->line,
             "[%s] mirror: [upstream %s] has hash_key, but a mirror goes by the client's "
             "address (an upstream without it)",
             section->source->name, up->name);
     if (up->tls.name)
-        diagnostics_add(diagnostics, config_section_entry(section, "mirror")->line,
+        diagnostics_add(diagnostics, section_entry(section, "mirror")->line,
                         "[%s] mirror: [upstream %s] has tls, but a mirror connects without TLS (an "
                         "upstream without it)",
                         section->source->name, up->name);
 }
 
 /* Why no client of ${section} has what ${key} hashes; NULL: some may have it. */
-static const char *config_listen_lacks(const struct config_section *section,
+static const char *config_listen_lacks(const struct section *section,
                                        const struct upstream_hash_key *key)
 {
     const struct listener_conf *conf = section->conf;
-    bool has_header = conf->accept_proxy.mode != PROXY_PROTOCOL_OFF ||
-                      config_section_refused(section, "accept_proxy");
-    bool has_name = conf->tls.n_names > 0 || config_section_refused(section, "tls") ||
-                    config_routes_wanted(section);
+    bool has_header =
+        conf->accept_proxy.mode != PROXY_PROTOCOL_OFF || section_refused(section, "accept_proxy");
+    bool has_name =
+        conf->tls.n_names > 0 || section_refused(section, "tls") || option_routes_wanted(section);
 
     if (key->by == UPSTREAM_HASH_TLV && !has_header)
         return "no PROXY header is read here (set accept_proxy)";
@@ -182,8 +181,7 @@ static const char *config_listen_lacks(const struct config_section *section,
 }
 
 /* ${entry} leads to the upstream ${name}. */
-static void config_listen_check_key(const struct config *config,
-                                    const struct config_section *section,
+static void config_listen_check_key(const struct config *config, const struct section *section,
                                     const struct ini_entry *entry, const char *name,
                                     struct diagnostics *diagnostics)
 {
@@ -202,17 +200,16 @@ static void config_listen_check_key(const struct config *config,
                     section->source->name, entry->key, name, value, lacks);
 }
 
-static void config_listen_check_keys(const struct config *config,
-                                     const struct config_section *section,
+static void config_listen_check_keys(const struct config *config, const struct section *section,
                                      struct diagnostics *diagnostics)
 {
     const struct listener_conf *conf = section->conf;
 
-    config_listen_check_key(config, section, config_section_entry(section, "upstream"),
-                            conf->upstream, diagnostics);
+    config_listen_check_key(config, section, section_entry(section, "upstream"), conf->upstream,
+                            diagnostics);
     for (unsigned i = 0; i < conf->n_routes; i++) {
         const struct route_conf *route = &conf->routes[i];
-        const struct ini_entry *entry = config_routes_entry(section, route);
+        const struct ini_entry *entry = option_routes_entry(section, route);
 
         for (unsigned j = 0; j < route->n_shares; j++)
             config_listen_check_key(config, section, entry, route->shares[j].upstream, diagnostics);
@@ -221,7 +218,7 @@ static void config_listen_check_keys(const struct config *config,
     }
 }
 
-void config_listen_check(const struct config *config, const struct config_section *section,
+void config_listen_check(const struct config *config, const struct section *section,
                          struct diagnostics *diagnostics)
 {
     config_listen_check_pipeline(section, diagnostics);

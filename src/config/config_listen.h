@@ -6,7 +6,7 @@
 #define CONFIG_CONFIG_LISTEN_H
 
 struct config;
-struct config_section;
+struct section;
 struct diagnostics;
 
 /*
@@ -15,7 +15,7 @@ struct diagnostics;
  *
  * Thread: as config_reload()
  */
-void config_listen_check(const struct config *config, const struct config_section *section,
+void config_listen_check(const struct config *config, const struct section *section,
                          struct diagnostics *diagnostics);
 
 /*
@@ -24,7 +24,7 @@ void config_listen_check(const struct config *config, const struct config_sectio
  *
  * Thread: as config_reload()
  */
-void config_listen_check_mirror(const struct config *config, const struct config_section *section,
+void config_listen_check_mirror(const struct config *config, const struct section *section,
                                 struct diagnostics *diagnostics);
 
 /* config_listen_find_upstream(config, name): return the index of the upstream, or -1. */

@@ -8,7 +8,7 @@
 
 #include "base/must.h"
 #include "base/ref.h"
-#include "config/config_section.h"
+#include "option/section.h"
 
 struct arena;
 struct config;
@@ -22,7 +22,7 @@ struct diagnostics;
 struct config_memory {
     struct arena *arena; /* a section has an arena of its own for what it points at */
     struct ini *ini;
-    struct config_section *sections;
+    struct section *sections;
     unsigned n_sections;
     bool incomplete; /* a section of the file was refused */
     struct ref references;

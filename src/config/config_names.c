@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "config/config_memory.h"
-#include "config/option_kind.h"
+#include "option/option_kind.h"
 #include "ini/diagnostics.h"
 
 void config_names_refuse(const struct config_name *name, const struct config_memory *m,

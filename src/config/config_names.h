@@ -2,14 +2,14 @@
 #ifndef CONFIG_CONFIG_NAMES_H
 #define CONFIG_CONFIG_NAMES_H
 
-#include "config/config_section.h"
+#include "option/section.h"
 
 struct config_memory;
 struct diagnostics;
 
 /* A section's name, in the value of another section's option. */
 struct config_name {
-    const struct config_section *section;
+    const struct section *section;
     const struct ini_entry *entry; /* of the option */
     enum option_section kind;      /* of the section that is named */
     const char *text;

@@ -48,7 +48,7 @@ static void config_namespaces_say(char *out, size_t size, const char *value, int
     }
 }
 
-static void config_namespaces_refuse(const struct config_section *section, int error,
+static void config_namespaces_refuse(const struct section *section, int error,
                                      struct diagnostics *diagnostics)
 {
     struct ini_entry *entry = ini_find(section->source, "namespace");
@@ -94,19 +94,19 @@ static void config_namespaces_release(void *ns)
 }
 
 /* The index of an interface is another one in each namespace. */
-static void config_namespaces_refuse_zone(const struct config_section *section,
-                                          const struct address *a, struct diagnostics *diagnostics)
+static void config_namespaces_refuse_zone(const struct section *section, const struct address *a,
+                                          struct diagnostics *diagnostics)
 {
     char text[ADDRESS_TEXT_BYTES];
 
     if (a->netns != 0 && a->u.sa.sa_family == AF_INET6 && a->u.in6.sin6_scope_id != 0)
-        diagnostics_add(diagnostics, config_section_entry(section, "address")->line,
+        diagnostics_add(diagnostics, section_entry(section, "address")->line,
                         "[%s] address: the zone of %s is not known in the namespace (an address "
                         "without a zone)",
                         section->source->name, QUOTE_TEXT(address_format(text, sizeof(text), a)));
 }
 
-static void config_namespaces_place(const struct config_section *section, uint32_t id,
+static void config_namespaces_place(const struct section *section, uint32_t id,
                                     struct diagnostics *diagnostics)
 {
     struct listener_conf *conf = section->conf;
@@ -118,7 +118,7 @@ static void config_namespaces_place(const struct config_section *section, uint32
     }
 }
 
-static int config_namespaces_open(const struct config_section *section, struct sock_options *o,
+static int config_namespaces_open(const struct section *section, struct sock_options *o,
                                   const struct config *config, const struct config *running,
                                   struct diagnostics *diagnostics)
 {
@@ -140,7 +140,7 @@ static int config_namespaces_open(const struct config_section *section, struct s
     return rc;
 }
 
-static struct sock_options *config_namespaces_options(const struct config_section *section)
+static struct sock_options *config_namespaces_options(const struct section *section)
 {
     switch (section->kind) {
     case OPTION_LISTEN: return &((struct listener_conf *)section->conf)->socket;
@@ -157,7 +157,7 @@ int config_namespaces_all(const struct config *config, const struct config *runn
     int rc = 0;
 
     for (unsigned i = 0; rc == 0 && i < m->n_sections; i++) {
-        const struct config_section *section = &m->sections[i];
+        const struct section *section = &m->sections[i];
         struct sock_options *o = config_namespaces_options(section);
 
         if (!o)
@@ -166,7 +166,7 @@ int config_namespaces_all(const struct config *config, const struct config *runn
             rc = config_namespaces_open(section, o, config, running, diagnostics);
         if (section->kind != OPTION_LISTEN)
             continue;
-        if (config_section_refused(section, "namespace"))
+        if (section_refused(section, "namespace"))
             config_namespaces_place(section, UINT32_MAX - i, NULL);
         else if (o->netns)
             config_namespaces_place(section, netns_id(o->netns), diagnostics);

@@ -28,7 +28,7 @@ static void config_resolvers_release(void *servers)
 }
 
 /* Takes over the reference to ${servers}. */
-static int config_resolvers_keep(const struct config_section *section, struct name_servers *servers)
+static int config_resolvers_keep(const struct section *section, struct name_servers *servers)
 {
     int rc = arena_own(section->arena, servers, config_resolvers_release);
 
@@ -38,7 +38,7 @@ static int config_resolvers_keep(const struct config_section *section, struct na
 }
 
 /* A lookup keeps one of the lookup_threads for as long. */
-static void config_resolvers_check_time(const struct config_section *section,
+static void config_resolvers_check_time(const struct section *section,
                                         struct diagnostics *diagnostics)
 {
     const struct name_servers_conf *conf = section->conf;
@@ -51,8 +51,7 @@ static void config_resolvers_check_time(const struct config_section *section,
                         section->source->name, lookup_ns / NS_PER_S);
 }
 
-static int config_resolvers_create(const struct config_section *section,
-                                   struct diagnostics *diagnostics)
+static int config_resolvers_create(const struct section *section, struct diagnostics *diagnostics)
 {
     struct name_servers_conf *conf = section->conf;
     int rc;
@@ -64,8 +63,7 @@ static int config_resolvers_create(const struct config_section *section,
     return rc == 0 ? config_resolvers_keep(section, conf->servers) : rc;
 }
 
-static int config_resolvers_give(const struct config_memory *m,
-                                 const struct config_section *section,
+static int config_resolvers_give(const struct config_memory *m, const struct section *section,
                                  struct diagnostics *diagnostics)
 {
     struct upstream_conf *up = section->conf;
@@ -73,12 +71,11 @@ static int config_resolvers_give(const struct config_memory *m,
     const struct name_servers_conf *conf = name ? config_resolvers_find(m, name) : NULL;
 
     if (name && !conf && !m->incomplete)
-        config_names_refuse(
-            &(struct config_name){.section = section,
-                                  .entry = config_section_valid_entry(section, "resolver"),
-                                  .kind = OPTION_RESOLVER,
-                                  .text = name},
-            m, diagnostics);
+        config_names_refuse(&(struct config_name){.section = section,
+                                                  .entry = section_valid_entry(section, "resolver"),
+                                                  .kind = OPTION_RESOLVER,
+                                                  .text = name},
+                            m, diagnostics);
     if (!conf || !conf->servers)
         return 0;
     up->resolver.servers = conf->servers;

@@ -82,7 +82,7 @@ static bool config_servers_leads_to(const struct config_servers *c,
     return q->head < q->tail;
 }
 
-static const struct ini_entry *config_servers_entry(const struct config_section *section,
+static const struct ini_entry *config_servers_entry(const struct section *section,
                                                     const struct upstream_server_conf *server)
 {
     const struct option *o = option_find(OPTION_UPSTREAM, "server.ID");
@@ -96,7 +96,7 @@ static const struct ini_entry *config_servers_entry(const struct config_section 
 }
 
 static void config_servers_refuse_loop(const struct config_servers *c,
-                                       const struct config_section *section,
+                                       const struct section *section,
                                        const struct upstream_server_conf *server,
                                        const struct listener_conf *proxy)
 {
@@ -110,8 +110,7 @@ static void config_servers_refuse_loop(const struct config_servers *c,
 }
 
 /* A word of a server line, and what is missing for it. */
-static void config_servers_word(const struct config_servers *c,
-                                const struct config_section *section,
+static void config_servers_word(const struct config_servers *c, const struct section *section,
                                 const struct upstream_server_conf *server, const char *word,
                                 const char *missing)
 {
@@ -121,8 +120,7 @@ static void config_servers_word(const struct config_servers *c,
                     section->source->name, entry->key, word, missing);
 }
 
-static void config_servers_words(const struct config_servers *c,
-                                 const struct config_section *section,
+static void config_servers_words(const struct config_servers *c, const struct section *section,
                                  const struct upstream_server_conf *s)
 {
     const struct upstream_conf *conf = section->conf;
@@ -132,7 +130,7 @@ static void config_servers_words(const struct config_servers *c,
                                                 : NULL;
     bool is_off = conf->checks.kind == UPSTREAM_CHECK_OFF; /* perhaps as `check` is refused */
 
-    if (is_off && (s->unchecked || word) && !config_section_refused(section, "check"))
+    if (is_off && (s->unchecked || word) && !section_refused(section, "check"))
         config_servers_word(c, section, s, s->unchecked ? "check" : word,
                             "without health checks (set check = tcp)");
     else if (s->unchecked && word)
@@ -141,8 +139,7 @@ static void config_servers_words(const struct config_servers *c,
         config_servers_word(c, section, s, "eject", "without ejection (set eject_failures)");
 }
 
-static void config_servers_loop(const struct config_servers *c,
-                                const struct config_section *section,
+static void config_servers_loop(const struct config_servers *c, const struct section *section,
                                 const struct upstream_server_conf *server,
                                 struct config_servers_queue *q)
 {
@@ -173,13 +170,13 @@ static void config_servers_close_queue(struct config_servers_queue *q)
     free(q->found);
 }
 
-int config_servers_check(const struct config *config, const struct config_section *section,
-                         unsigned first, struct diagnostics *diagnostics)
+int config_servers_check(const struct config *config, const struct section *section, unsigned first,
+                         struct diagnostics *diagnostics)
 {
     const struct config_servers c = {.config = config, .diagnostics = diagnostics};
     const struct upstream_conf *conf = section->conf;
     struct config_servers_queue q = {.head = 0};
-    bool reaches = !config_section_refused(section, "namespace"); /* a look at all its entries */
+    bool reaches = !section_refused(section, "namespace"); /* a look at all its entries */
     int rc = config_servers_open_queue(&q, config);
 
     for (unsigned i = first; rc == 0 && i < conf->n_servers; i++)

@@ -5,7 +5,7 @@
 #include "base/must.h"
 
 struct config;
-struct config_section;
+struct section;
 struct diagnostics;
 
 /*
@@ -15,7 +15,7 @@ struct diagnostics;
  *
  * Errors: 0; -ENOMEM
  */
-int config_servers_check(const struct config *config, const struct config_section *section,
-                         unsigned first, struct diagnostics *diagnostics) NODISCARD;
+int config_servers_check(const struct config *config, const struct section *section, unsigned first,
+                         struct diagnostics *diagnostics) NODISCARD;
 
 #endif

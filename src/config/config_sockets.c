@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "config/config_section.h"
+#include "option/section.h"
 #include "ini/diagnostics.h"
 #include "listen/listener.h"
 #include "net/netns.h"
@@ -30,9 +30,9 @@ static void config_sockets_read(char *out, size_t size, const char *path, const 
         netns_leave(ns);
 }
 
-static void config_sockets_refuse(const struct config_section *section,
-                                  const struct ini_entry *entry, int error,
-                                  const struct sock_options *o, struct diagnostics *diagnostics)
+static void config_sockets_refuse(const struct section *section, const struct ini_entry *entry,
+                                  int error, const struct sock_options *o,
+                                  struct diagnostics *diagnostics)
 {
     const char *name = section->source->name;
     char known[128];
@@ -71,10 +71,10 @@ static void config_sockets_refuse(const struct config_section *section,
 }
 
 /* Warn only: the kernel takes the option, and it begins to work when the setting is changed. */
-static void config_sockets_check_fastopen(const struct config_section *section,
+static void config_sockets_check_fastopen(const struct section *section,
                                           struct diagnostics *diagnostics)
 {
-    const struct ini_entry *entry = config_section_valid_entry(section, "fastopen");
+    const struct ini_entry *entry = section_valid_entry(section, "fastopen");
     const struct listener_conf *conf = section->conf;
     unsigned mode;
     char text[16];
@@ -90,7 +90,7 @@ static void config_sockets_check_fastopen(const struct config_section *section,
             section->source->name, mode, mode | CONFIG_SOCKETS_FASTOPEN_SERVER);
 }
 
-void config_sockets_check(const struct config_section *section, struct diagnostics *diagnostics)
+void config_sockets_check(const struct section *section, struct diagnostics *diagnostics)
 {
     struct listener_conf *listener = section->conf;
     struct upstream_conf *upstream = section->conf;
@@ -102,10 +102,10 @@ void config_sockets_check(const struct config_section *section, struct diagnosti
 
     o->nodelay_later = section->kind == OPTION_UPSTREAM;
     sock_options_index(o);
-    if (!sock_options_are_rare(o) || config_section_refused(section, "namespace"))
+    if (!sock_options_are_rare(o) || section_refused(section, "namespace"))
         return;
     rc = sock_options_probe(o, &key);
-    entry = rc < 0 && key ? config_section_valid_entry(section, key) : NULL;
+    entry = rc < 0 && key ? section_valid_entry(section, key) : NULL;
     if (entry)
         config_sockets_refuse(section, entry, rc, o, diagnostics);
     if (section->kind == OPTION_LISTEN)

@@ -5,7 +5,7 @@
 #define CONFIG_CONFIG_SOCKETS_H
 
 struct config;
-struct config_section;
+struct section;
 struct diagnostics;
 
 /*
@@ -15,7 +15,7 @@ struct diagnostics;
  *
  * Thread: as config_reload()
  */
-void config_sockets_check(const struct config_section *section, struct diagnostics *diagnostics);
+void config_sockets_check(const struct section *section, struct diagnostics *diagnostics);
 
 /*
  * config_sockets_capabilities(config):

@@ -45,7 +45,7 @@ static struct config_tls_use config_tls_use_of_upstream(struct upstream_tls_conf
 }
 
 /* Write to ${uses} the options of an upstream that name a [tls NAME]; return their number. */
-static unsigned config_tls_uses(const struct config_section *section, struct config_tls_use *uses)
+static unsigned config_tls_uses(const struct section *section, struct config_tls_use *uses)
 {
     unsigned n = 0;
 
@@ -70,18 +70,18 @@ static unsigned config_tls_uses(const struct config_section *section, struct con
 /* ---- users ---- */
 
 /* Servers at unix sockets need tls_name: a certificate cannot name the address of a unix socket. */
-static void config_tls_check_servers(const struct config_section *section,
+static void config_tls_check_servers(const struct section *section,
                                      const struct config_tls_use *use, const struct tls_conf *tls,
                                      struct diagnostics *diagnostics)
 {
     const struct upstream_conf *up = section->conf;
 
     if (tls->profile.verify == TLS_VERIFY_OFF || use->server_name ||
-        config_section_refused(section, use->name_key))
+        section_refused(section, use->name_key))
         return;
     for (unsigned i = 0; i < up->n_servers; i++)
         if (up->servers[i].n_addresses > 0 && address_is_unix(&up->servers[i].addresses[0])) {
-            diagnostics_add(diagnostics, config_section_valid_entry(section, use->key)->line,
+            diagnostics_add(diagnostics, section_valid_entry(section, use->key)->line,
                             "[%s] %s: server.%s is a unix socket, which has no name to verify "
                             "(set %s)",
                             section->source->name, use->key, up->servers[i].id, use->name_key);
@@ -89,34 +89,33 @@ static void config_tls_check_servers(const struct config_section *section,
         }
 }
 
-static void config_tls_check_spares(const struct config_section *section,
-                                    const struct tls_conf *tls, struct diagnostics *diagnostics)
+static void config_tls_check_spares(const struct section *section, const struct tls_conf *tls,
+                                    struct diagnostics *diagnostics)
 {
     if (((const struct upstream_conf *)section->conf)->spare.keep > 0)
-        diagnostics_add(diagnostics, config_section_valid_entry(section, "spare")->line,
+        diagnostics_add(diagnostics, section_valid_entry(section, "spare")->line,
                         "[%s] spare: is opened before there is a client, whose protocol [tls %s] "
                         "offers (alpn = client)",
                         section->source->name, tls->name);
 }
 
 /* Find the [tls ${name}] of the option ${key}; NULL: there is none, which is reported. */
-static struct tls_conf *config_tls_named(const struct config *config,
-                                         const struct config_section *section, const char *key,
-                                         const char *name, struct diagnostics *diagnostics)
+static struct tls_conf *config_tls_named(const struct config *config, const struct section *section,
+                                         const char *key, const char *name,
+                                         struct diagnostics *diagnostics)
 {
     struct tls_conf *tls = config_tls_find(config, name);
 
     if (!tls && !config->memory->incomplete)
         config_names_refuse(&(struct config_name){.section = section,
-                                                  .entry = config_section_valid_entry(section, key),
+                                                  .entry = section_valid_entry(section, key),
                                                   .kind = OPTION_TLS,
                                                   .text = name},
                             config->memory, diagnostics);
     return tls;
 }
 
-static void config_tls_check_listener(const struct config *config,
-                                      const struct config_section *section,
+static void config_tls_check_listener(const struct config *config, const struct section *section,
                                       struct diagnostics *diagnostics)
 {
     const struct listener_tls_conf *conf = &((const struct listener_conf *)section->conf)->tls;
@@ -130,7 +129,7 @@ static void config_tls_check_listener(const struct config *config,
     }
 }
 
-static void config_tls_check_use(const struct config *config, const struct config_section *section,
+static void config_tls_check_use(const struct config *config, const struct section *section,
                                  const struct config_tls_use *use, struct diagnostics *diagnostics)
 {
     struct tls_conf *tls = config_tls_named(config, section, use->key, use->name, diagnostics);
@@ -143,20 +142,19 @@ static void config_tls_check_use(const struct config *config, const struct confi
         config_tls_check_spares(section, tls, diagnostics);
 }
 
-static void config_tls_check_kind(const struct config_section *section,
-                                  struct diagnostics *diagnostics)
+static void config_tls_check_kind(const struct section *section, struct diagnostics *diagnostics)
 {
     const struct upstream_conf *up = section->conf;
 
     if (up->checks.kind != UPSTREAM_CHECK_TLS || upstream_checks_with_tls(up) ||
-        config_section_refused(section, "check_tls") || config_section_refused(section, "tls"))
+        section_refused(section, "check_tls") || section_refused(section, "tls"))
         return;
-    diagnostics_add(diagnostics, config_section_valid_entry(section, "check")->line,
+    diagnostics_add(diagnostics, section_valid_entry(section, "check")->line,
                     "[%s] check: tls needs the settings of a [tls NAME] (set check_tls)",
                     section->source->name);
 }
 
-static void config_tls_check_user(const struct config *config, const struct config_section *section,
+static void config_tls_check_user(const struct config *config, const struct section *section,
                                   struct diagnostics *diagnostics)
 {
     struct config_tls_use uses[CONFIG_TLS_USES];
@@ -176,7 +174,7 @@ static void config_tls_release_slot(void *slot)
 }
 
 /* Give ${use} the slot of the [tls NAME] that it names; the section's arena has a reference. */
-static int config_tls_give_slot(const struct config *config, const struct config_section *section,
+static int config_tls_give_slot(const struct config *config, const struct section *section,
                                 const struct config_tls_use *use)
 {
     const struct tls_conf *tls = config_tls_find(config, use->name);
@@ -196,8 +194,7 @@ static void config_tls_release_sections(void *sections)
     tls_sections_release(sections);
 }
 
-static int config_tls_give_sections(const struct config *config,
-                                    const struct config_section *section)
+static int config_tls_give_sections(const struct config *config, const struct section *section)
 {
     struct listener_tls_conf *conf = &((struct listener_conf *)section->conf)->tls;
     struct tls_slot *slots[TLS_SECTIONS_MAX];
@@ -223,7 +220,7 @@ static int config_tls_give_sections(const struct config *config,
     return rc;
 }
 
-static int config_tls_give(const struct config *config, const struct config_section *section)
+static int config_tls_give(const struct config *config, const struct section *section)
 {
     struct config_tls_use uses[CONFIG_TLS_USES];
     unsigned n = config_tls_uses(section, uses);
@@ -240,7 +237,7 @@ static int config_tls_give(const struct config *config, const struct config_sect
  * Report ${text}, of ${len} bytes, at the line of the option named at its start, else of the
  * section.
  */
-static void config_tls_report(const struct config_section *section, const char *text, size_t len,
+static void config_tls_report(const struct section *section, const char *text, size_t len,
                               struct diagnostics *diagnostics, bool is_warning)
 {
     size_t key_len = strcspn(text, ":");
@@ -258,7 +255,7 @@ static void config_tls_report(const struct config_section *section, const char *
         diagnostics_add(diagnostics, line, "[%s] %.*s", section->source->name, (int)len, text);
 }
 
-static void config_tls_warn(const struct config_section *section, const struct tls_profile *p,
+static void config_tls_warn(const struct section *section, const struct tls_profile *p,
                             struct diagnostics *diagnostics)
 {
     for (const char *line = tls_profile_warnings(p); *line != '\0'; line++) {
@@ -312,7 +309,7 @@ static int config_tls_create_slot(struct tls_conf *conf)
 }
 
 /* Load a profile. ${before}: the running section of this name, or NULL. */
-static int config_tls_load(const struct config_section *section, const struct tls_conf *before,
+static int config_tls_load(const struct section *section, const struct tls_conf *before,
                            struct diagnostics *diagnostics)
 {
     struct tls_conf *conf = section->conf;
@@ -342,7 +339,7 @@ static int config_tls_load(const struct config_section *section, const struct tl
                   : config_tls_create_slot(conf);
 }
 
-static bool config_tls_is_refused(const struct config_section *section)
+static bool config_tls_is_refused(const struct section *section)
 {
     for (unsigned i = 0; i < section->source->n_entries; i++)
         if (section->source->entries[i].refused)
@@ -350,8 +347,8 @@ static bool config_tls_is_refused(const struct config_section *section)
     return false;
 }
 
-static int config_tls_load_section(const struct config_section *section,
-                                   const struct config *running, struct diagnostics *diagnostics)
+static int config_tls_load_section(const struct section *section, const struct config *running,
+                                   struct diagnostics *diagnostics)
 {
     struct tls_conf *conf = section->conf;
     const struct tls_conf *before = running ? config_tls_find(running, conf->name) : NULL;
@@ -382,12 +379,12 @@ static const char *config_tls_section_of(const struct listener_tls_conf *conf,
 }
 
 /* Section ${i} of a listener: warn of its names that lead to another. */
-static void config_tls_check_names(const struct config_section *section,
+static void config_tls_check_names(const struct section *section,
                                    struct tls_profile *const *profiles, unsigned i,
                                    struct diagnostics *diagnostics)
 {
     const struct listener_tls_conf *conf = &((const struct listener_conf *)section->conf)->tls;
-    unsigned line = config_section_valid_entry(section, "tls")->line;
+    unsigned line = section_valid_entry(section, "tls")->line;
     const char *first;
     unsigned all = tls_profile_shared_names(profiles[i], NULL, 0, &first);
     unsigned shared = tls_profile_shared_names(profiles[i], profiles, i, &first);
@@ -410,7 +407,7 @@ static void config_tls_check_names(const struct config_section *section,
                          section->source->name, conf->names[i], first, of, shared);
 }
 
-static void config_tls_check_list(const struct config *config, const struct config_section *section,
+static void config_tls_check_list(const struct config *config, const struct section *section,
                                   struct diagnostics *diagnostics)
 {
     const struct listener_tls_conf *conf;

@@ -12,10 +12,10 @@
 #include "base/log.h"
 #include "base/text_stream.h"
 #include "config/config.h"
-#include "daemon/access_logs.h"
-#include "daemon/reload.h"
-#include "daemon/reload_edits.h"
-#include "daemon/upgrade.h"
+#include "log/access_logs.h"
+#include "reload/reload.h"
+#include "reload/reload_edits.h"
+#include "upgrade/upgrade.h"
 #include "engine/lock.h"
 
 struct admin_desk {

@@ -1,4 +1,4 @@
-/* daemon/process_steps: the parts of the process, see daemon/process_change.h. */
+/* daemon/process_steps: the parts of the process, see reload/process_change.h. */
 #include <errno.h>
 #include <gnu/libc-version.h>
 #include <stdio.h>
@@ -8,17 +8,17 @@
 
 #include "base/log.h"
 #include "config/config.h"
-#include "daemon/access_logs.h"
+#include "log/access_logs.h"
 #include "daemon/admin_desk.h"
-#include "daemon/fd_store.h"
-#include "daemon/log_target.h"
-#include "daemon/pid_file.h"
-#include "daemon/predecessors.h"
-#include "daemon/process_change.h"
-#include "daemon/reload.h"
+#include "upgrade/fd_store.h"
+#include "log/log_target.h"
+#include "system/pid_file.h"
+#include "upgrade/predecessors.h"
+#include "reload/process_change.h"
+#include "reload/reload.h"
 #include "daemon/run.h"
-#include "daemon/ticket_keys.h"
-#include "daemon/upgrade.h"
+#include "upgrade/ticket_keys.h"
+#include "upgrade/upgrade.h"
 #include "engine/loop.h"
 #include "server/server.h"
 

@@ -9,9 +9,9 @@
  *   running --SIGUSR2, and another process takes over--> draining, without the listen sockets
  *
  * While running or draining, SIGUSR1 reopens logs, SIGRTMIN logs statistics, and
- * daemon/watchdog_feeder watches the loops. SIGHUP reloads (daemon/reload). While a reload changes
+ * system/watchdog_feeder watches the loops. SIGHUP reloads (reload/reload). While a reload changes
  * the server, signals wait, except SIGHUP and SIGUSR2. A drain also waits for the processes that
- * this one has replaced (daemon/upgrade).
+ * this one has replaced (upgrade/upgrade).
  */
 #ifndef DAEMON_RUN_H
 #define DAEMON_RUN_H
@@ -21,7 +21,7 @@
 
 #include "base/must.h"
 #include "daemon/exit_code.h"
-#include "daemon/log_target.h"
+#include "log/log_target.h"
 #include "server/server.h"
 
 struct access_logs;

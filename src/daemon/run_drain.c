@@ -2,10 +2,10 @@
 #include "admin/admin.h"
 #include "base/log.h"
 #include "config/config.h"
-#include "daemon/notify.h"
-#include "daemon/reload.h"
+#include "system/notify.h"
+#include "reload/reload.h"
 #include "daemon/run_internal.h"
-#include "daemon/upgrade.h"
+#include "upgrade/upgrade.h"
 #include "handover/server_upgrade.h"
 
 void run_set_deadline(struct run *run, int64_t timeout_ns, const char *name)

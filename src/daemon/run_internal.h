@@ -3,10 +3,10 @@
 #define DAEMON_RUN_INTERNAL_H
 
 #include "base/clock.h"
-#include "daemon/config_watch.h"
+#include "reload/config_watch.h"
 #include "daemon/run.h"
-#include "daemon/signals.h"
-#include "daemon/watchdog_feeder.h"
+#include "system/signals.h"
+#include "system/watchdog_feeder.h"
 
 /*
  * While draining, extend systemd's stop timeout every TICK_NS: a drain may take longer than

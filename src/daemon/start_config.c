@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/text_stream.h"
 #include "config/config.h"
-#include "daemon/predecessors.h"
-#include "daemon/privileges.h"
+#include "upgrade/predecessors.h"
+#include "system/privileges.h"
 
 int start_config_load(struct config **out, const char *path, struct predecessors *p)
 {

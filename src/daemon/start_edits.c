@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/text_stream.h"
 #include "config/config_edits.h"
-#include "daemon/hand_over.h"
+#include "upgrade/hand_over.h"
 
 /* The state stays open: predecessors_attach() reads it, too. */
 static int start_edits_find_state(void)

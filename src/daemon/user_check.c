@@ -8,9 +8,9 @@
 #include "base/log.h"
 #include "base/text_stream.h"
 #include "config/config.h"
-#include "daemon/access_logs.h"
-#include "daemon/log_target.h"
-#include "daemon/privileges.h"
+#include "log/access_logs.h"
+#include "log/log_target.h"
+#include "system/privileges.h"
 
 /* Find the first error: warnings do not prevent a reload. */
 static const char *user_check_first_problem(char *problems)

@@ -1,5 +1,5 @@
 /*
- * Fuzz config/acl_parser and limits/prefix_table: any file is taken or refused with a reason, and
+ * Fuzz option/acl_parser and limits/prefix_table: any file is taken or refused with a reason, and
  * what is taken answers as going through its rules does.
  */
 #include <stdint.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/must.h"
-#include "config/acl_parser.h"
+#include "option/acl_parser.h"
 #include "ini/diagnostics.h"
 #include "limits/prefix_table.h"
 #include "net/address.h"

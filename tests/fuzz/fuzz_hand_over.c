@@ -19,7 +19,7 @@
 #include "base/must.h"
 #include "config/config.h"
 #include "config/config_edits.h"
-#include "daemon/hand_over.h"
+#include "upgrade/hand_over.h"
 #include "handover/server_bans_state.h"
 #include "handover/server_settings.h"
 #include "handover/server_state.h"

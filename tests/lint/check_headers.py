@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """Every function that a header declares is described there: a comment names it as `name(`. "Thread:" says which thread
-may call it; without that, any may, in src/daemon only main, and so that is never said."""
+may call it; without that, any may, in OF_MAIN only main, and so that is never said."""
 import pathlib
 import re
 import sys
+
+# Folders of the main thread.
+OF_MAIN = {"daemon", "upgrade", "reload", "log", "system"}
 
 BLOCK = re.compile(r"/\*.*?\*/", re.S)
 FUNCTION = re.compile(r"^(?!typedef|#|\s|return|struct \w+ \{)[\w ]+?[ *]+(\w+)\(", re.M)
@@ -18,7 +21,7 @@ def check(path, text):
     for name in names:
         if f"{name}(" not in described:
             problems.append(f"{path}: {name}() has no block")
-    usual = "main" if path.parent.name == "daemon" else "any"
+    usual = "main" if path.parent.name in OF_MAIN else "any"
     problems += [f"{path}: \"Thread: {usual}\" goes without saying"
                  for _ in re.findall(rf"Thread: +{usual}(?: \*/)?$", text, re.M)]
     return len(names), problems

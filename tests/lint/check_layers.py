@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The layer rule, read from the includes.
 
-    daemon -> admin -> config -> handover -> server -> spare -> sessions -> listen -> service -> handlers -> names
-           -> upstream -> check -> balance -> limits -> tls -> stats -> net -> engine -> ini -> base
+    daemon -> upgrade -> reload -> log -> system -> admin -> config -> option -> handover -> server -> spare -> sessions
+           -> listen -> service -> handlers -> names -> upstream -> check -> balance -> limits -> tls -> stats -> net
+           -> engine -> ini -> base
 
 reactorctl is another program, in `ctl`: of the layers it uses base.
 
@@ -14,7 +15,8 @@ import re
 import sys
 
 LAYERS = ["base", "ini", "engine", "net", "stats", "tls", "limits", "balance", "check", "upstream", "names",
-          "handlers", "service", "listen", "sessions", "spare", "server", "handover", "config", "admin", "daemon"]
+          "handlers", "service", "listen", "sessions", "spare", "server", "handover", "option", "config", "admin",
+          "system", "log", "reload", "upgrade", "daemon"]
 PROGRAM = "ctl"
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)
 
@@ -26,7 +28,7 @@ LIBRARIES = {
     "microhttpd.h": ["admin/admin_http.c"],
     "jansson.h": ["admin/", "ctl/"],
     "iniparser/": ["ini/ini_adapter.c"],
-    "systemd/": ["daemon/"],
+    "systemd/": ["system/", "upgrade/", "daemon/"],
     "curl/": ["ctl/ctl_client.c"],
     "openssl/": ["tls/"],
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "config/option.h"
+#include "option/option.h"
 #include "handlers/handler_type.h"
 #include "handlers/pipeline_template.h"
 #include "stats/access_log_variable.h"

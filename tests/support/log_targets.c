@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "daemon/log_target.h"
+#include "log/log_target.h"
 
 struct log_targets log_targets = {.dir = "/tmp/reactord-test-log-XXXXXX"};
 

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "config/config.h"
-#include "config/option.h"
+#include "option/option.h"
 #include "upstream/upstream.h"
 
 struct options options;

@@ -7,7 +7,7 @@
 #define SUPPORT_OPTIONS_H
 
 #include "config/config.h"
-#include "config/option.h"
+#include "option/option.h"
 #include "upstream/upstream.h"
 
 struct options {

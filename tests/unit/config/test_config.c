@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "config/config.h"
-#include "config/option.h"
+#include "option/option.h"
 #include "ini/ini.h"
 #include "support/config_file.h"
 #include "support/fault.h"

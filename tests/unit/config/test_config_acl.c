@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/acl_parser.h"
+#include "option/acl_parser.h"
 #include "config/config.h"
 #include "limits/acl.h"
 #include "net/address.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "config/option.h"
+#include "option/option.h"
 #include "support/config_file.h"
 #include "support/names.h"
 #include "support/suite.h"

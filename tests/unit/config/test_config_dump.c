@@ -9,7 +9,7 @@
 
 #include "base/must.h"
 #include "config/config.h"
-#include "config/option.h"
+#include "option/option.h"
 #include "ini/ini_types.h"
 #include "support/config_file.h"
 #include "support/suite.h"

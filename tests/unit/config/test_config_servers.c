@@ -1,4 +1,4 @@
-/* config/option_server: problems of a server line, and of what it needs. */
+/* option/option_server: problems of a server line, and of what it needs. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

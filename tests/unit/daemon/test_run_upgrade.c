@@ -3,9 +3,9 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 
-#include "daemon/notify.h"
+#include "system/notify.h"
 #include "daemon/run.h"
-#include "daemon/upgrade.h"
+#include "upgrade/upgrade.h"
 #include "support/log_lines.h"
 #include "support/suite.h"
 #include "unit/daemon/run_stubs.h"

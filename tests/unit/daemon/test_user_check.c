@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "config/config.h"
-#include "daemon/access_logs.h"
-#include "daemon/log_target.h"
-#include "daemon/privileges.h"
+#include "log/access_logs.h"
+#include "log/log_target.h"
+#include "system/privileges.h"
 #include "daemon/user_check.h"
 #include "support/config_file.h"
 #include "support/log_lines.h"

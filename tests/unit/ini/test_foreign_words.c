@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/must.h"
-#include "config/option.h"
+#include "option/option.h"
 #include "ini/foreign_lines.h"
 #include "ini/foreign_words.h"
 #include "support/suite.h"
