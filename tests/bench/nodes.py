@@ -33,6 +33,7 @@ from runner.table import lines
 CLONE_NEWPID = 0x20000000
 READY_S, STOP_S = 10, 10
 QUIET_S, GONE_S, BACK_S, WAKE_S = 1, 2, 3, 2
+MEANWHILE = 4  # of the sessions, so many more are held while a node is away
 PROBE_EACH_S, PROBES = 0.1, 2  # as a health check of a routing daemon: down after so many
 HEADER = ["nodes", "next hops", "what", "held", "cut: at the node", "elsewhere, it leaves", "elsewhere, it returns",
           "elsewhere, silent until then", "new connections", "failed"]
@@ -114,7 +115,7 @@ class Load:
     """The clients, as they are told and asked."""
 
     def __init__(self, pipe, options):
-        self.pipe, self.options, self.held = pipe, options, Counter()
+        self.pipe, self.options, self.held, self.more = pipe, options, Counter(), 0
 
     def ask(self, *command):
         """The answer to a command."""
@@ -126,20 +127,29 @@ class Load:
     def begin(self):
         """Hold the sessions, and begin with new connections; none of them may fail."""
         self.ask("hold", self.options.sessions)
-        end = time.monotonic() + READY_S
-        while True:
-            found = self.ask("look")
-            if sum(found["held"].values()) == self.options.sessions:
-                break
-            if found["failed"] or time.monotonic() > end:
-                raise BenchError(f"the sessions cannot be held: {found}")
-            time.sleep(0.1)
-        self.held = found["held"]
+        self.held = self._wait(lambda found: sum(found["held"].values()) == self.options.sessions)["held"]
         self.ask("start")
         time.sleep(QUIET_S)
         found = self.ask("look")
         if found["failed"] or found["cut"]:
             raise BenchError(f"failures before anything was done: {found}")
+
+
+    def hold_meanwhile(self):
+        """More sessions, while a node is away."""
+        self.more += self.ask("hold", self.options.sessions // MEANWHILE)
+        time.sleep(QUIET_S)
+
+    def _wait(self, is_right):
+        """Look until it is so."""
+        end = time.monotonic() + READY_S
+        while True:
+            found = self.ask("look")
+            if is_right(found):
+                return found
+            if found["failed"] or time.monotonic() > end:
+                raise BenchError(f"the sessions cannot be held: {found}")
+            time.sleep(0.1)
 
 
 class Outcome:
@@ -176,6 +186,7 @@ def leave(net, nodes, load):
     outcome, node = Outcome(), nodes[0]
     net.withdraw(node.number)
     settle(load, outcome, GONE_S)
+    load.hold_meanwhile()
     node.end(signal.SIGTERM)
     node.start()
     net.announce(node.number)
@@ -195,6 +206,7 @@ def kill(net, nodes, load):
     net.withdraw(node.number)
     outcome.note = f", withdrawn after {time.monotonic() - began:.1f} s"
     settle(load, outcome, GONE_S)
+    load.hold_meanwhile()
     node.start()
     net.announce(node.number)
     settle(load, outcome, BACK_S)
@@ -232,7 +244,7 @@ def upgrade_all(_, nodes, load):
 WAYS = {"leave": (leave, "leaves and returns"), "kill": (kill, "kill -9"),
         "restart-all": (restart_all, "all, one by one, leave and return"),
         "upgrade-all": (upgrade_all, "all, one by one, upgrade in place")}
-ALL = ("restart-all", "upgrade-all")
+ALL, IN_PLACE = ("restart-all", "upgrade-all"), ("upgrade-all",)  # of all nodes; without a change of routes
 
 
 # ---- a run, in namespaces of its own ----
@@ -247,7 +259,8 @@ def row(count, hops, name, load, outcome):
         at_it = sum(n for (node, _), n in load.held.items() if node == 1)
         cut = [f"{own} of {at_it}", *(str(outcome.cut(stage, other_than=1)) for stage in range(3))]
     failed = ", ".join(f"{n} {why}" for why, n in sorted(outcome.failed.items())) or "0"
-    return [str(count), hops, WAYS[name][1] + outcome.note, str(load.options.sessions), *cut, str(outcome.new), failed]
+    held = f"{load.options.sessions} + {load.more}" if load.more else str(load.options.sessions)
+    return [str(count), hops, WAYS[name][1] + outcome.note, held, *cut, str(outcome.new), failed]
 
 
 def run_here(count, hops, name, options):
@@ -269,35 +282,35 @@ def run_here(count, hops, name, options):
     return row(count, hops, name, load, outcome), outcome.transcript
 
 
-def in_process(pipe, function, *args):
-    """Write what the function returns, or why it failed, and end."""
-    code = 1
+def guarded(pipe, function, *args):
+    """What the function returns, an exit status; if it fails, why goes into the pipe."""
     try:
-        os.write(pipe, json.dumps(function(*args)).encode())
-        code = 0
+        return function(pipe, *args)
     except (BenchError, PermissionError) as error:
         os.write(pipe, json.dumps(str(error)).encode())
-    except BaseException:  # nobody above would show it
-        traceback.print_exc()
-    finally:
-        os._exit(code)
+    except Exception:
+        os.write(pipe, json.dumps(traceback.format_exc()).encode())
+    return 1
 
 
-def as_init(*args):
+def as_init(pipe, *args):
     """The first process of a new namespace of processes: with it they all end."""
     mount("-t", "proc", "proc", "/proc")
-    return run_here(*args)
+    os.write(pipe, json.dumps(run_here(*args)).encode())
+    return 0
 
 
 def own_processes(pipe, *args):
-    """Fork the init of a new namespace of processes; its exit status."""
+    """Fork the init of a new namespace of processes."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWPID | CLONE_NEWNS) < 0:
+    if libc.unshare(CLONE_NEWNS) < 0:
         raise PermissionError(ctypes.get_errno(), "namespaces need root")
     mount("--make-rprivate", "/")
+    if libc.unshare(CLONE_NEWPID) < 0:  # after mount(8): the next child is the init
+        raise PermissionError(ctypes.get_errno(), "namespaces need root")
     pid = os.fork()
     if pid == 0:
-        in_process(pipe, as_init, *args)
+        os._exit(guarded(pipe, as_init, *args))
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
@@ -306,14 +319,8 @@ def run_once(*args):
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
-        code = 1
-        try:
-            os.close(ours)
-            code = own_processes(theirs, *args)
-        except (BenchError, PermissionError) as error:
-            os.write(theirs, json.dumps(str(error)).encode())
-        finally:
-            os._exit(code)
+        os.close(ours)
+        os._exit(guarded(theirs, own_processes, *args))
     os.close(theirs)
     with open(ours, "rb") as pipe:
         text = pipe.read()
@@ -327,7 +334,7 @@ def main():
     """Print the table, and the transcripts of the upgrades."""
     options = read_options()
     runs = [(n, hops, name, options) for name in options.what for n in options.nodes for hops in options.hops
-            if name not in ALL or n == max(options.nodes)]
+            if (name not in ALL or n == max(options.nodes)) and (name not in IN_PLACE or hops == options.hops[0])]
     rows, transcripts = [], []
     print(f"{time.strftime('%Y-%m-%d %H:%M')}, Linux {platform.release()}, {os.cpu_count()} CPUs, "
           f"{options.rate} new connections a second, half of the sessions talk", flush=True)

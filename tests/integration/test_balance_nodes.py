@@ -1,6 +1,7 @@
 """balance: nodes that do not talk to each other send a client to the same server: hash_server = address."""
 
 import contextlib
+import os
 import socket
 from collections import Counter
 
@@ -8,6 +9,9 @@ from support import net
 from support.case import check, check_equal, test
 from support.fleet import Fleet, balanced, client_of, visit
 from support.name_records import DNSMASQ, EVERY_SECOND, named, read_line
+from support.network import ip
+from support.own_network import own_network
+from support.pair import literal
 from test_checks import CHECKED, wait_down, wait_up
 
 THEME = "balance"
@@ -144,3 +148,23 @@ def same_address_twice(t):
             check_equal([number for _, number in held], [0, 0, 0], "the server of one client's connections")
             for s, _ in held:
                 s.close()
+
+
+@test(needs=["ip"])
+def as_the_page_says(t):
+    """the configuration of a node in reactord-fleet(7) is valid, and a router takes the routes of that page"""
+    text = literal("[reactord]\ndrain_delay      =")
+    check("hash_server" in text, f"not the one for many nodes: {text}")
+    token = t.write("token", "0123456789abcdef0123456789abcdef\n")
+    os.chmod(token, 0o600)
+    done = t.reactord("-t", "-c", t.write("c.ini", text.replace("/etc/reactord/admin.token", token)))
+    check_equal(done.code, 0, f"exit code of -t, which says {done.err!r}")
+    own_network()
+    for words in ("link add eth1 type veth peer name nodes", "address add 10.2.0.254/24 dev eth1",
+                  "link set eth1 up", "link set nodes up"):
+        ip(*words.split())
+    routes = literal("sysctl -w net.ipv4.fib_multipath_hash_policy=1") + literal("ip nexthop replace id 100")
+    for line in routes.replace("\\e\n", "").splitlines():
+        done = t.run(*line.split())
+        check_equal((done.code, done.err), (0, ""), line)
+    check("via 10.2.0.2" in t.run("ip", "route", "show", "10.99.0.1").out, "no route to node 2")

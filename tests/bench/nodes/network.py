@@ -17,7 +17,7 @@ CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 VIP, PORT = "10.99.0.1", 7007
 SERVER, SERVER_PORT = "10.2.0.200", 9000
 ROUTER_TO_NODES, ROUTER_TO_CLIENT, CLIENT = "10.2.0.254", "10.3.0.254", "10.3.0.1"
-GROUP, BUCKETS, IDLE_S = 100, 1024, 1
+GROUP, TWIN, BUCKETS, IDLE_S = 1000, 2000, 1024, 1
 NETNS = "/run/netns"
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -80,7 +80,8 @@ class Network:
             self._add(f"node{node}", f"to-node{node}", address_of(node), ROUTER_TO_NODES, "nodes")
             ip("-n", f"node{node}", "address", "add", f"{VIP}/32", "dev", "lo")
             if hops == "resilient":
-                ip("nexthop", "add", "id", str(node), "via", address_of(node), "dev", "nodes")
+                for number in (node, TWIN + node):
+                    ip("nexthop", "add", "id", str(number), "via", address_of(node), "dev", "nodes")
         self.route(self.all)
 
     @staticmethod
@@ -101,7 +102,10 @@ class Network:
     def route(self, nodes):
         """From now on the router sends connections to these nodes."""
         if self.hops == "resilient":
-            ip("nexthop", "replace", "id", str(GROUP), "group", "/".join(map(str, nodes)), "type", "resilient",
+            # Of a group with one next hop the kernel does not note which buckets are in use: when a second one
+            # comes, half of all flows would move. So each node has two.
+            group = [number for node in nodes for number in (node, TWIN + node)]
+            ip("nexthop", "replace", "id", str(GROUP), "group", "/".join(map(str, group)), "type", "resilient",
                "buckets", str(BUCKETS), "idle_timer", str(IDLE_S), "unbalanced_timer", "0")
             if not self.routed:
                 ip("route", "add", f"{VIP}/32", "nhid", str(GROUP))
