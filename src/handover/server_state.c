@@ -10,7 +10,6 @@
 #include "base/text_stream.h"
 #include "engine/loop.h"
 #include "listen/listeners.h"
-#include "names/resolver.h"
 #include "server/server_parts.h"
 #include "server/upstreams.h"
 #include "stats/counters_set.h"
@@ -227,32 +226,6 @@ static const struct task_type server_state_update_type = {
     .name = "counters of another process", .run = server_state_run, .drop = server_state_drop};
 
 /* ---- main ---- */
-
-/* Without removed upstreams: another one may have the name. */
-void server_state_write(const struct server *sv, FILE *f)
-{
-    const struct server_parts parts = server_parts(sv);
-    unsigned n;
-    struct upstream **list = upstreams_hold_all(parts.upstreams, false, &n);
-
-    listeners_write_state(parts.listeners, f);
-    for (unsigned i = 0; i < n; i++) {
-        upstream_state_write(list[i], f);
-        upstream_release(list[i]);
-    }
-    free(list);
-}
-
-void server_state_write_names(struct server *sv, FILE *f)
-{
-    resolver_write(server_parts(sv).resolver, f);
-}
-
-void server_state_use_names(struct server *sv, const char *text)
-{
-    if (resolver_read(server_parts(sv).resolver, text) < 0)
-        log_warning("upgrade: the addresses of some names are lost: out of memory");
-}
 
 /* Have the objects of ${text}, which is counted, known. */
 static int server_state_know(const struct server_state *st, const char *text)

@@ -18,7 +18,13 @@
 struct server;
 struct server_state;
 
-/* server_state_write(sv, f): write a report of ${sv}. Thread: main */
+/*
+ * server_state_write(sv, f):
+ * Write a report of ${sv}, with all reports of other processes. Waits at most a second for a busy
+ * control loop to apply them.
+ *
+ * Thread: main
+ */
 void server_state_write(const struct server *sv, FILE *f);
 
 /*

@@ -11,11 +11,13 @@
 #include "handover/server_state.h"
 #include "server/server.h"
 #include "server/server_conf.h"
+#include "server/server_parts.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/server_confs.h"
 #include "support/sockets.h"
 #include "support/suite.h"
+#include "support/tasks.h"
 #include "support/until.h"
 #include "upstream/upstream.h"
 
@@ -166,6 +168,21 @@ TEST(server_state, report_at_run_time_adds_what_it_has_more)
                                "listen front reported=2 sessions_total=2\nupstream back\n"
                                "server back/a down=no reported=2 sessions_total=2\n"
                                "server back/b down=no\n") == 0);
+}
+
+static const struct task_type busy_type = {"busy", tasks_timely_run, tasks_timely_drop};
+
+/* What was reported to us we report ourselves, also while the control loop is busy. */
+TEST(server_state, a_report_on_its_way_is_in_our_own)
+{
+    static struct tasks_timely busy;
+
+    ck_assert_int_eq(server_start(server), 0);
+    tasks_timely_submit(&busy, &busy_type, server_parts(server).control, LOOP_CONTROL,
+                        200 * NS_PER_MS);
+    report(all);
+    ck_assert_ptr_nonnull(strstr(write_text(), "listen echo limit_waits=3 reported=3 idle=1 "));
+    ck_assert_ptr_nonnull(strstr(text, "server back/a down=no client_fin=1 sessions_total=1\n"));
 }
 
 TEST(server_state, counters_of_a_server_missing_in_a_report_continue)
