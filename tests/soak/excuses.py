@@ -6,8 +6,15 @@ a killed process and a drained echo may), `wait` (no progress for long); `lack`:
 
 import threading
 import time
+from pathlib import Path
 
 GRACE_S = 2.5  # from what is done until its effect is seen
+
+
+def dropped_by_kernel():
+    """Connections that the kernel has dropped so far because all TCP together had too much memory (tcp_mem)."""
+    names, values = (line.split() for line in Path("/proc/net/netstat").read_text(encoding="ascii").splitlines()[:2])
+    return int(values[names.index("TCPAbortOnMemory")])
 
 
 class Excuse:
@@ -27,9 +34,10 @@ class Excuses:
 
     def __init__(self, scale):
         self.grace_s = GRACE_S * min(scale, 2)
-        self.lag_s = 0
+        self.lag_s = self.n_dropped = 0
         self._all = []
         self._lock = threading.Lock()
+        self._dropped, self._looked_at = dropped_by_kernel(), time.monotonic()
 
     def begin(self, text, kinds, concerns=None):
         excuse = Excuse(text, set(kinds.split()), concerns)
@@ -40,8 +48,21 @@ class Excuses:
     def once(self, text, kinds, concerns=None):
         self.begin(text, kinds, concerns).end()
 
+    def look_at_kernel(self):
+        """Other programs of the machine may have taken all memory of TCP; the log of the kernel says so."""
+        dropped, now = dropped_by_kernel(), time.monotonic()
+        if dropped != self._dropped:
+            excuse = Excuse(f"the kernel drops connections for lack of memory: {dropped - self._dropped}",
+                            {"refused", "reset", "cut"}, None)
+            excuse.since, excuse.until = self._looked_at, now
+            self.n_dropped += dropped - self._dropped
+            with self._lock:
+                self._all.append(excuse)
+        self._dropped, self._looked_at = dropped, now
+
     def find(self, kind, stream, since, until):
         """One that explains it for the stream, in this time."""
+        self.look_at_kernel()
         late = self.grace_s + self.lag_s
         with self._lock:
             return next((e for e in self._all if kind in e.kinds and e.since <= until

@@ -19,6 +19,7 @@ ROUNDS = 4  # of reading or writing before another socket has its turn
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 TICK_S = 0.25
 STILL_S = 4  # on a busy machine; then the daemon may have ended for silence what it may end
+PORT_TEXT = {socket.AF_INET: "{}:{}", socket.AF_INET6: "[{}]:{}"}  # as in the daemon's log
 ABUSE = (b"\x16\x03\x01\xff\xff", b"GET / HTTP/1.0\r\n\r\n", b"PROXY UNKNOWN", bytes(100))
 
 
@@ -135,6 +136,7 @@ class Load(threading.Thread):
         """Open streams that are missing; find those that do not go on."""
         for _ in range(min(self.wanted - len(self.streams), 8)):
             self._open()
+        self.excuses.look_at_kernel()
         limit = 30 * self.scale
         for stream in list(self.streams.values()):
             # A listener's limits hold a client in the kernel's queue as long as others take.
@@ -173,7 +175,7 @@ class Load(threading.Thread):
         except OSError as error:
             self._ended(end, "refused", str(error))
             return
-        end.port = "unix" if s.family == socket.AF_UNIX else f"{s.getsockname()[0]}:{s.getsockname()[1]}"
+        end.port = "unix" if s.family == socket.AF_UNIX else PORT_TEXT[s.family].format(*s.getsockname())
         self.selector.register(s, WRITE, end)
 
     # Events

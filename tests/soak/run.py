@@ -69,6 +69,7 @@ class Run:
         self.did, self.drains, self.is_short, self.extra_gone = [], [], 0, None
         self.taken = t.address()
         self._taken = net.listen(self.taken)
+        self.has_tsan = has_sanitizer(options.reactord, "tsan")
         self._later, self._lock = [], threading.Lock()
 
     def later(self, seconds, function, *arguments):
@@ -228,13 +229,14 @@ class Run:
         return sorted(what for what in found if not what.endswith("0A"))
 
     def _odd_rows(self):
+        """Listeners that do not add up; upstreams and servers with sessions."""
         rows = admin.get(self.place.admin, "/v1/listeners").json["listeners"]
-        return [row for row in rows if row["sessions"] or row["sessions_total"] != sum(row["ended"].values())]
+        upstreams = admin.get(self.place.admin, "/v1/upstreams").json["upstreams"]
+        return [row for row in rows if row["sessions"] or row["sessions_total"] != sum(row["ended"].values())] + \
+            [up for up in upstreams if up["sessions"] or any(s["sessions"] for s in up["servers"])]
 
     def _adds_up(self):
-        upstreams = admin.get(self.place.admin, "/v1/upstreams").json["upstreams"]
-        return not self._odd_rows() and not any(up["sessions"] or any(s["sessions"] for s in up["servers"])
-                                                for up in upstreams)
+        return not self._odd_rows()
 
     def _look_at_log(self):
         for log in self.service.logs:
@@ -255,7 +257,7 @@ class Run:
         took = time.monotonic() - self.began
         print(f"soak: seed {self.options.seed}, {took:.0f} s, {len(self.did)} actions; streams: {counts}; "
               f"any reset would be excused in {self.excuses.share(self.began):.0f} % of the time; the load was up to "
-              f"{self.load.latest_s:.1f} s late", flush=True)
+              f"{self.load.latest_s:.1f} s late; the kernel dropped {self.excuses.n_dropped} connections", flush=True)
         if not self.load.failures:
             return
         print("\n".join(tell(entry) for entry in sorted(self.did)[-60:]))
@@ -298,9 +300,9 @@ def read_options():
     return options
 
 
-def is_sanitized(program):
+def has_sanitizer(program, *names):
     content = Path(program).read_bytes()
-    return any(f"__{name}_init".encode() in content for name in ("asan", "tsan"))
+    return any(f"__{name}_init".encode() in content for name in names)
 
 
 def minimise(options):
@@ -335,7 +337,7 @@ def main():
         return 0
     sys.setswitchinterval(0.0002)  # the load gives the interpreter away with each call of a socket
     directory = Path(tempfile.mkdtemp(prefix="reactord-soak-"))
-    t = Context(Options(os.path.abspath(options.reactord), HERE.parent.parent, is_sanitized(options.reactord)), directory)
+    t = Context(Options(os.path.abspath(options.reactord), HERE.parent.parent, has_sanitizer(options.reactord, "asan", "tsan")), directory)
     run = Run(t, options)
     run.base_state = dict(run.place.state)
     try:
