@@ -363,16 +363,17 @@ static bool predecessors_lose(struct predecessors *p, struct predecessor *q)
 {
     bool was_starter = q == p->starter;
     long pid = predecessors_pid(q->fd);
-    bool counts = (!q->has_ended || q->is_lost) && q->state &&
-                  server_state_close(q->state, q->has_given) == 0;
+    /* after its last report only sessions at servers that have left its upstreams are open */
+    bool counts = q->state && server_state_close(q->state, q->has_given) == 0;
 
     if (was_starter) {
         predecessors_take_over(p);
         log_event(LOG_UPGRADE, LOG_LEVEL_WARNING,
                   "upgrade: took over: process %ld ended before its hand-over", pid);
     } else if (q->has_ended) {
-        log_event(LOG_UPGRADE, LOG_LEVEL_NOTICE, "upgrade: process %ld has drained and ended%s",
-                  pid, counts ? ": its last report is lost, its sessions count as errors" : "");
+        log_event(
+            LOG_UPGRADE, LOG_LEVEL_NOTICE, "upgrade: process %ld has drained and ended%s", pid,
+            q->is_lost && counts ? ": its last report is lost, its sessions count as errors" : "");
     } else {
         log_event(LOG_UPGRADE, LOG_LEVEL_WARNING,
                   "upgrade: process %ld ended before it had drained: its sessions %s as errors",

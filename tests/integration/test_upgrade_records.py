@@ -177,30 +177,50 @@ def bad_records_are_refused(t):
         os.close(writer)
 
 
+def tell(old, word, line):
+    with memory_file(line) as file:
+        socket.send_fds(old.control, [word], [file.fileno()])
+
+
 @test(each=[{"has_report": True}, {"has_report": False}])
 def the_last_report(t, has_report):
     """a process that has drained: its last report counts, or, when it is lost (with it: {has_report}), what it had open
     ends in errors"""
     admin = t.path("admin.sock")
 
-    def report(old, word, line):
-        with memory_file(line) as file:
-            socket.send_fds(old.control, [word], [file.fileno()])
-
     def echo():
         row, = get(admin, "/v1/listeners").json["listeners"]
         return row["sessions"], row["sessions_total"], row["ended"]["client_fin"], row["ended"]["error"]
 
     with Old(t, ECHO.format(t.address()) + f"[admin]\naddress = {admin}\n") as old:
-        report(old, b"state", b"listen echo client_fin=1 sessions_total=3\n")
+        tell(old, b"state", b"listen echo client_fin=1 sessions_total=3\n")
         t.eventually(lambda: echo() == (2, 3, 1, 0), f"two are open: {echo()}")
         if has_report:
-            report(old, b"end", b"listen echo client_fin=3 sessions_total=3\n")
+            tell(old, b"end", b"listen echo client_fin=3 sessions_total=3\n")
         else:
             old.control.send(b"end")
         old.control.close()
         wanted = (0, 3, 3, 0) if has_report else (0, 3, 1, 2)
         t.eventually(lambda: echo() == wanted, f"all have ended: {wanted}")
+
+
+@test()
+def a_server_that_left(t):
+    """a process that has drained: what its last report does not have, as the server had left its upstream, has ended"""
+    admin, a = t.path("admin.sock"), t.address()
+
+    def rows():
+        up, = get(admin, "/v1/upstreams").json["upstreams"]
+        return [(row["sessions"], row["sessions_total"], row["ended"]["client_fin"], row["ended"]["error"])
+                for row in [up, *up["servers"]]]
+
+    with Old(t, f"[listen front]\naddress = {t.address()}\nservice = proxy\nupstream = back\n"
+             f"[upstream back]\nserver.a = {a}\n[admin]\naddress = {admin}\n") as old:
+        tell(old, b"state", b"upstream back sessions_total=2\nserver back/a down=no client_fin=1 sessions_total=2\n")
+        t.eventually(lambda: rows() == [(2, 2, 0, 0), (1, 2, 1, 0)], f"a session is open: {rows()}")
+        tell(old, b"end", b"upstream back client_fin=2 sessions_total=2\n")
+        old.control.close()
+        t.eventually(lambda: rows() == [(0, 2, 2, 0), (0, 2, 1, 1)], f"all have ended: {rows()}")
 
 
 @test()
