@@ -106,7 +106,7 @@ struct balancer_attempt {
     struct endpoint *taken;
 };
 
-/* What hashing kinds know ${e} by. */
+/* balancer_hash_of(b, e): return the hash that hashing kinds know ${e} by. */
 static inline uint64_t balancer_hash_of(const struct balancer *b, const struct endpoint *e)
 {
     return b->by_address ? e->address_hash : e->hash;
