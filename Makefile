@@ -570,7 +570,7 @@ endif
 substitute = sed -e $(call quoted,s|@SBINDIR@|$(SBINDIR)|g) -e $(call quoted,s|@CONFDIR@|$(CONFDIR)|g)
 in_destdir = $(call quoted,$(DESTDIR)$(1))
 
-EXAMPLE_DIRS := examples examples/from-haproxy examples/from-nginx examples/prometheus examples/grafana
+EXAMPLE_DIRS := examples examples/from-haproxy examples/from-nginx examples/prometheus examples/grafana examples/kubernetes
 
 .PHONY: install
 install: $(PROGRAM) $(CTL_PROGRAM)
@@ -591,6 +591,7 @@ install: $(PROGRAM) $(CTL_PROGRAM)
 	$(INSTALL) -m 644 $(wildcard conf/examples/from-nginx/*) $(call in_destdir,$(DOCDIR)/examples/from-nginx/)
 	$(INSTALL) -m 644 $(wildcard conf/prometheus/*) $(call in_destdir,$(DOCDIR)/examples/prometheus/)
 	$(INSTALL) -m 644 $(wildcard conf/grafana/*) $(call in_destdir,$(DOCDIR)/examples/grafana/)
+	$(INSTALL) -m 644 $(wildcard conf/kubernetes/*.yaml) $(call in_destdir,$(DOCDIR)/examples/kubernetes/)
 	$(substitute) systemd/reactord.service > $(call in_destdir,$(UNITDIR)/reactord.service)
 	chmod 644 $(call in_destdir,$(UNITDIR)/reactord.service)
 	$(INSTALL) -m 644 systemd/reactord.socket $(call in_destdir,$(UNITDIR)/reactord.socket)

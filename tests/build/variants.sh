@@ -72,7 +72,8 @@ for file in "$dest"/usr/share/doc/reactord/examples/*.ini "$dest"/usr/share/doc/
 done
 cmp conf/examples/from-nginx/redis.conf "$dest/usr/share/doc/reactord/examples/from-nginx/redis.conf" ||
     fail "what an example is translated from is not installed"
-for file in prometheus/reactord.rules.yml prometheus/prometheus.yml grafana/reactord.json; do
+for file in prometheus/reactord.rules.yml prometheus/prometheus.yml grafana/reactord.json \
+        kubernetes/deployment.yaml; do
     cmp "conf/$file" "$dest/usr/share/doc/reactord/examples/$file" || fail "an example is not installed: $file"
 done
 for page in migrating fleet; do

@@ -54,12 +54,12 @@ ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "defaults", "
          "upgrade_old", "upgrade_sessions", "upgrade_records", "upgrade_stages", "upgrade_kills", "upgrade_lessons", "admin", "admin_requests", "admin_actions", "history", "history_upgrade", "page", "page_history", "metrics", "metrics_prometheus",
          "control", "session_moves", "rebalance", "resize_moves", "set_workers", "control_servers", "control_edits", "edits_busy", "control_pause", "tls", "tls_postgres", "tls_config", "tls_sections",
          "tls_upstream", "tls_abuse", "tls_late", "check_kinds", "check_steps", "check_programs", "tls_programs", "tls_servers", "tls_nodes", "threads", "accepting_workers", "call_count", "idle", "hang", "backend",
-         "process_faults", "call_faults", "fault_plan", "logs", "container", "accesslog", "accesslog_targets", "accesslog_several", "accesslog_syslog", "confine", "everything", "night",
+         "process_faults", "call_faults", "fault_plan", "logs", "container", "kubernetes", "accesslog", "accesslog_targets", "accesslog_several", "accesslog_syslog", "confine", "everything", "night",
          "examples", "examples_services", "examples_beside", "ctl", "ctl_top", "ctl_actions", "ctl_nodes", "ctl_real", "pair")
 # What a connection does on its own loop, and what main does alone: nothing for ThreadSanitizer.
 ON_ONE_THREAD = ("bare", "listen", "inherited", "config", "defaults", "broken", "splice", "zones", "resolvers", "sockets", "socket_options", "socket_sources", "socket_absent", "socket_namespaces", "programs", "timeouts", "ends",
                  "reasons",
-                 "bandwidth", "access", "proxyproto", "route", "route_conditions", "route_after", "told", "faults", "mirror", "confine", "container", "examples")
+                 "bandwidth", "access", "proxyproto", "route", "route_conditions", "route_after", "told", "faults", "mirror", "confine", "container", "kubernetes", "examples")
 HERE = Path(__file__).resolve().parent
 PASSED, FAILED, SKIPPED = 0, 1, 2
 WORDS = {PASSED: "ok", FAILED: "FAILED", SKIPPED: "skipped"}

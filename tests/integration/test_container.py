@@ -29,7 +29,7 @@ watch = yes
 {settings}
 [admin]
 address = /run/reactord/admin.sock, {PROBES}
-token_file = /etc/reactord/token.ini
+token_file = /etc/reactord/token
 [listen web]
 address = {ECHO}
 service = echo
@@ -41,7 +41,7 @@ service = echo
 def pod(t, text, **how):
     """A container with that configuration, in a network of its own, and its ConfigMap."""
     own_network()
-    files = ConfigMap(t, reactord=text, token=TOKEN)
+    files = ConfigMap(t, "config-map", **{"reactord.ini": text, "token": TOKEN})
     return files, Container(t, files, **how)
 
 
@@ -135,7 +135,7 @@ def config_map(t):
     files, container = pod(t, config(listen="idle_timeout = 1h"))
 
     def publish(idle):
-        files.publish(reactord=config(listen=f"idle_timeout = {idle}"), token=TOKEN)
+        files.publish(**{"reactord.ini": config(listen=f"idle_timeout = {idle}"), "token": TOKEN})
 
     with container:
         publish("2h")

@@ -57,20 +57,20 @@ class ConfigMap:
     """A volume as kubelet keeps it: the files are links to ..data/NAME, and ..data is replaced at once. With fsGroup and
     defaultMode 0440."""
 
-    def __init__(self, t, **files):
-        self.path = t.path("config-map")
+    def __init__(self, t, directory, **files):
+        self.path = t.path(directory)
         self._number = 0
         os.mkdir(self.path, 0o755)
         self.publish(**files)
         for name in files:
-            os.symlink(f"..data/{name}.ini", f"{self.path}/{name}.ini")
+            os.symlink(f"..data/{name}", f"{self.path}/{name}")
 
     def publish(self, **files):
         self._number += 1
         directory = f"..2026_{self._number}"
         os.mkdir(f"{self.path}/{directory}", 0o755)
         for name, text in files.items():
-            path = Path(self.path, directory, f"{name}.ini")
+            path = Path(self.path, directory, name)
             path.write_text(text, encoding="utf-8")
             path.chmod(0o440)
             os.chown(path, 0, USER)
@@ -91,15 +91,16 @@ def _bind(source, destination, *options):
 class Container:
     """reactord as process 1 of a container without a network of its own, from `with` to its end.
 
-    resources: as in linux.resources of the OCI runtime specification. The container is in a PID namespace
+    resources: as in linux.resources of the OCI runtime specification. volumes: more directories by where they are
+    mounted. The container is in a PID namespace
     that ends with this process, whatever happens to crun.
     """
 
-    def __init__(self, t, config_map, resources=None):
+    def __init__(self, t, config_map, resources=None, capabilities=(BIND_SERVICE,), volumes=None):
         if not is_root():
             raise Skipped("only root may start containers with limits")
         self._t = t
-        self._resources = resources or {}
+        self._resources, self._capabilities = resources or {}, list(capabilities)
         self._directory = t.path("bundle")
         self.group = f"reactord-test-{os.getpid()}"
         self.root = f"{self._directory}/root"
@@ -116,12 +117,14 @@ class Container:
         os.chmod(t.path("empty-dir"), 0o2777)
         mounts = [_mount("proc", "/proc"), _mount("tmpfs", "/dev", "nosuid", "mode=755"),
                   _mount("cgroup", CONTROLLERS, "ro", "nosuid", "noexec", "nodev"),
-                  _bind(config_map.path, "/etc/reactord", "ro"), _bind(t.path("empty-dir"), "/run/reactord", "rw")]
+                  _bind(config_map.path, "/etc/reactord", "ro"), _bind(t.path("empty-dir"), "/run/reactord", "rw"),
+                  *(_bind(path, where, "ro") for where, path in (volumes or {}).items())]
         self._write(settings, mounts)
 
     def _write(self, settings, mounts):
         user, group = settings["User"].split(":")
-        held = dict.fromkeys(("bounding", "effective", "permitted", "inheritable", "ambient"), [BIND_SERVICE])
+        held = dict.fromkeys(("bounding", "effective", "permitted", "inheritable", "ambient"),
+                             self._capabilities)
         spaces = ("pid", "ipc", "uts", "mount", "cgroup")
         config = {
             "ociVersion": "1.0.0", "hostname": "pod", "mounts": mounts,
