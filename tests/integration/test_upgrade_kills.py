@@ -2,7 +2,7 @@
 on in one process, with every byte, or has ended at both ends because the process that had it was killed.
 
 All stages: make test-kills. Otherwise a tenth, drawn from a seed that a failure tells: FAULT_SEED=N repeats it,
-KILL="sends 12" is the only stage.
+KILL="sends 12 5000" is the only stage, with that lag.
 """
 
 import contextlib
@@ -26,9 +26,10 @@ from test_upgrade_sessions import FRAMED, TAKES, handed_over
 CALLS = ("sends", "receives", "received", "closes", "watches")
 VICTIMS = ("old", "new")
 OLD = len(VICTIMS) * len(CALLS)
-SESSION, TAKEN, REFUSED = range(OLD + 1, OLD + 4)
+LAG, SESSION, TAKEN, REFUSED = range(OLD + 1, OLD + 5)
 
 COUNT = 1 << 30  # calls to pass on: more than there are
+LAGS_US = (0, 5000)  # of receivers; when they lag, messages are under way when a process is killed
 CUT = (ConnectionError, EOFError)
 PATTERN = random.Random(30).randbytes((1 << 20) + 7)
 ANSWER = PATTERN[:100_000]
@@ -235,18 +236,18 @@ class Place:
         return {kind: sum(word.startswith(kind) for word in kinds) for kind in ("socket", "pipe", "/memfd")}
 
     def upgrade(self, kill):
-        """Until one process is left; ${kill}: (victim, call, calls to pass on), None: only count. Has it struck?
+        """Until one process is left; ${kill}: (victim, call, calls to pass on, lag), None: only count. Has it struck?
 
         None is left if the new process is killed when the old one has ended.
         """
         self.faults.plan(OLD, 0, value=self.chain.pid)
+        self.faults.plan(LAG, 0, value=kill[3] if kill else 0)
         for n in range(OLD):
             self.faults.plan(n, 1, skip=COUNT)
         if kill:
             self.faults.plan(fault_of(*kill[:2]), 1, skip=kill[2])
         first = self.chain.pid
         os.kill(first, signal.SIGUSR2)
-
         left = self.wait_over(first, kill)
         self.faults.stop_all()
         time.sleep(PACE_S)
@@ -355,11 +356,11 @@ def run(t, faults, kill):
 def stages(t, victim, calls):
     """(the seed, the stages of one victim): all, or a tenth of them."""
     if os.environ.get("KILL"):
-        call, skip = os.environ["KILL"].split()
-        return None, [(victim, call, int(skip))]
-    found = [(victim, call, skip) for call in CALLS for skip in range(calls[victim, call])]
+        call, skip, lag = os.environ["KILL"].split()
+        return None, [(victim, call, int(skip), int(lag))]
     seed = fault_plan.seed_of()
     draw = random.Random(f"{seed} {victim}")
+    found = [(victim, call, skip, draw.choice(LAGS_US)) for call in CALLS for skip in range(calls[victim, call])]
     draw.shuffle(found)
     return seed, found if t.options.long else found[:len(found) // fault_plan.SHARE]
 

@@ -25,10 +25,11 @@ enum call {
 };
 
 /*
- * Behind them: `value` of the first is the pid of the old process. Then counts of messages of each
- * type: `skip`: begun to send, unless that failed; `struck`: sent.
+ * Behind them: `value` of the first is the pid of the old process, of the second the microseconds
+ * that each receiver lags behind, so that messages queue up. Then counts of messages of each type:
+ * `skip`: begun to send, unless that failed; `struck`: sent.
  */
-enum { OLD = 2 * CALLS, COUNTS };
+enum { OLD = 2 * CALLS, LAG, COUNTS };
 
 /* As in handover/session_message.h: the head of a message. */
 enum { SESSION = 2, TAKEN, REFUSED };
@@ -114,8 +115,10 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 
     if (!next)
         next = PLAN_NEXT(recvmsg);
-    if (is_ours && ioctl(fd, FIONREAD, &waiting) == 0 && waiting > 0)
+    if (is_ours && ioctl(fd, FIONREAD, &waiting) == 0 && waiting > 0) {
+        usleep((useconds_t)plan_map()[LAG].value);
         die_at(RECEIVES);
+    }
     errno = error;
     n = next(fd, message, flags);
     if (is_ours && n > 0)
