@@ -35,6 +35,7 @@ PATTERN = random.Random(30).randbytes((1 << 20) + 7)
 ANSWER = PATTERN[:100_000]
 PART = 16 * 1024
 PACE_S = 0.001
+WAYS = ("splice = on", "splice = off", "bandwidth_in = 100m")
 NONE_LOOKS = 20  # in a row without a process: none is left
 
 
@@ -202,11 +203,11 @@ class Stream(Session):
 class Place:
     """A chain of processes with sessions of each kind."""
 
-    def __init__(self, t, stack, faults):
+    def __init__(self, t, stack, faults, addresses):
         self.t, self.faults = t, faults
-        self.echo, self.path, self.framed = t.address(), t.path("echo.sock"), t.address()
-        self.fronts = {way: t.address() for way in ("splice = on", "splice = off", "bandwidth_in = 100m")}
-        back, self.admin = t.address(), t.path("admin.sock")
+        back, self.echo, self.framed, *fronts = addresses
+        self.fronts = dict(zip(WAYS, fronts))
+        self.path, self.admin = t.path("echo.sock"), t.path("admin.sock")
         listeners = "".join(f"[listen front-{i}]\naddress = {front}\nservice = proxy\nupstream = back\n{way}\n"
                             for i, (way, front) in enumerate(self.fronts.items()))
         faults.clear()
@@ -340,10 +341,10 @@ def fault_of(victim, call):
     return VICTIMS.index(victim) * len(CALLS) + CALLS.index(call)
 
 
-def run(t, faults, kill):
-    """One upgrade; how many calls of each kind there were."""
+def run(t, faults, addresses, kill):
+    """One upgrade: how many calls of each kind there were, and was a process killed?"""
     with contextlib.ExitStack() as stack:
-        place = Place(t, stack, faults)
+        place = Place(t, stack, faults, addresses)
         is_killed = place.upgrade(kill)
         calls = {(victim, call): COUNT - faults.left(fault_of(victim, call)) for victim in VICTIMS for call in CALLS}
         place.judge(kill and kill[0], is_killed)
@@ -370,13 +371,14 @@ def kill(t, victim):
     """the {victim} process is killed at any call of a hand-off: each session goes on with every byte, or has ended
     with that process; the other one has counted all, and nothing is left over"""
     faults = preload.Preload(t, "kill_fault")
-    calls, _ = run(t, faults, None)
+    addresses = [t.address() for _ in range(3 + len(WAYS))]
+    calls, _ = run(t, faults, addresses, None)
     seed, plan = stages(t, victim, calls)
     print(f"FAULT_SEED={seed}: {len(plan)} of {sum(n for (who, _), n in calls.items() if who == victim)} stages")
     killed = 0
     for stage in plan:
         try:
-            killed += run(t, faults, stage)[1]
+            killed += run(t, faults, addresses, stage)[1]
         except Exception as error:
             raise Failed(f"FAULT_SEED={seed} KILL=\"{' '.join(map(str, stage[1:]))}\": {error}") from error
     check(seed is None or killed > len(plan) // 2, f"FAULT_SEED={seed}: only {killed} of {len(plan)} were killed")
