@@ -8,6 +8,7 @@
 #include "ctl/ctl_report.h"
 
 #define MAX_BYTES 4096
+#define BLANKS    " \t\r\n\v\f" /* behind the token, as config/config_admin */
 
 /* Accept only characters that may be in a header field, but no blanks. */
 static int ctl_token_check(const char *token, size_t len, const char *path)
@@ -43,7 +44,7 @@ int ctl_token_read(char **out, const char *path)
         ctl_report("%s: cannot be read", path);
         return rc;
     }
-    while (len > 0 && strchr(" \t\r\n", text[len - 1]))
+    while (len > 0 && strchr(BLANKS, text[len - 1]) && text[len - 1] != '\0')
         len--;
     rc = ctl_token_check(text, len, path);
     if (rc == 0)

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -62,84 +61,6 @@ static void predecessors_copy_line(void *cookie, enum log_level level, const cha
     predecessors_send_line(cookie, text, LOG_LINE_BYTES);
 }
 
-static int predecessors_add(struct predecessors *p, int fd)
-{
-    struct predecessor *q = calloc(1, sizeof(*q));
-
-    if (!q)
-        return -ENOMEM;
-    *q = (struct predecessor){.fd = fd, .state_fd = -1};
-    list_append(&p->list, &q->link);
-    return 0;
-}
-
-/* In LISTEN_FDS the state of a draining process follows its socket. */
-static void predecessors_add_state(struct predecessors *p, int fd)
-{
-    struct predecessor *q =
-        list_empty(&p->list) ? NULL : LIST_ENTRY(p->list.prev, struct predecessor, link);
-
-    if (q && q != p->starter && q->state_fd < 0)
-        q->state_fd = fd;
-    else
-        close(fd);
-}
-
-/*
- * Keep ${fd} if ${name} is one of hand_over.h that this module reads; close it if there is one
- * already.
- */
-static int predecessors_take(struct predecessors *p, const char *name, int fd)
-{
-    int rc = 0;
-
-    if (strcmp(name, HAND_OVER_NAME) == 0 && !p->starter) {
-        rc = predecessors_add(p, fd);
-        if (rc == 0)
-            p->starter = LIST_ENTRY(p->list.prev, struct predecessor, link);
-    } else if (strcmp(name, HAND_OVER_OLD) == 0) {
-        rc = predecessors_add(p, fd);
-    } else if (strcmp(name, HAND_OVER_OLD_STATE) == 0) {
-        predecessors_add_state(p, fd);
-    } else if (strcmp(name, HAND_OVER_STATE) == 0 && p->state_fd < 0) {
-        p->state_fd = fd;
-    } else if (strcmp(name, HAND_OVER_BANS) == 0 && p->bans_fd < 0) {
-        p->bans_fd = fd;
-    } else if (strcmp(name, HAND_OVER_PID_FILE) == 0 && p->pid_file_fd < 0) {
-        p->pid_file_fd = fd;
-    } else if (hand_over_is_own(name) && strcmp(name, HAND_OVER_TICKETS) != 0) {
-        close(fd);
-    }
-    return rc;
-}
-
-/*
- * Later readers would take a descriptor of ours for one of LISTEN_FDS that is not open: unset it
- * before there is any.
- */
-static void predecessors_refuse(int rc)
-{
-    log_warning("cannot read LISTEN_FDS and LISTEN_FDNAMES: %s; no descriptor is inherited",
-                strerror(-rc));
-    (void)sd_listen_fds(1);
-}
-
-static int predecessors_read(struct predecessors *p)
-{
-    char **names = NULL;
-    int n = sd_listen_fds_with_names(0, &names), rc = n == -ENOMEM ? n : 0;
-
-    if (n < 0 && rc == 0)
-        predecessors_refuse(n);
-    for (int i = 0; i < n; i++) {
-        if (rc == 0)
-            rc = predecessors_take(p, names[i], SD_LISTEN_FDS_START + i);
-        free(names[i]);
-    }
-    free(names);
-    return rc;
-}
-
 int predecessors_open(struct predecessors **out)
 {
     struct predecessors *p = calloc(1, sizeof(*p));
@@ -148,6 +69,7 @@ int predecessors_open(struct predecessors **out)
     if (!p)
         return -ENOMEM;
     list_init(&p->list);
+    list_init(&p->unused);
     past_init(&p->past);
     p->pid_file_fd = p->state_fd = p->bans_fd = p->log_fd = p->sessions_fd = -1;
     p->epoll_fd = -1;
@@ -236,6 +158,7 @@ static void predecessors_attach_one(const struct predecessors *p, struct predece
 void predecessors_attach(struct predecessors *p, struct server *sv)
 {
     p->server = sv;
+    predecessors_drop_unused(p);
     ban_files_use(sv, p->bans_fd);
     if (p->bans_fd >= 0)
         close(p->bans_fd);
@@ -427,6 +350,7 @@ void predecessors_close(struct predecessors *p)
         log_set_copy(NULL);
     list_for_each_safe (node, &p->list)
         predecessors_remove(p, LIST_ENTRY(node, struct predecessor, link));
+    predecessors_drop_unused(p);
     past_close(&p->past);
     if (p->pid_file_fd >= 0)
         close(p->pid_file_fd);

@@ -21,6 +21,7 @@ struct predecessor {
 
 struct predecessors {
     struct list list;
+    struct list unused; /* descriptors that are not wanted */
     struct server *server;
     struct predecessor *starter; /* process that started this one; NULL: none, or replaced */
     int epoll_fd;                /* for predecessors_fd() */
@@ -33,6 +34,16 @@ struct predecessors {
     struct past past; /* of `starter` */
     struct log_sink sink;
 };
+
+/*
+ * predecessors_read(p) / predecessors_drop_unused(p):
+ * Find the descriptors of ${p} in LISTEN_FDS, before others are opened / close those that are not
+ * wanted, when nothing asks for LISTEN_FDS any more.
+ *
+ * Errors: 0; -ENOMEM
+ */
+int predecessors_read(struct predecessors *p) NODISCARD;
+void predecessors_drop_unused(struct predecessors *p);
 
 /* predecessors_watch(p): have predecessors_fd() readable when there are messages to read. */
 void predecessors_watch(struct predecessors *p);

@@ -232,6 +232,8 @@ static int open_store(struct fd_store **store, unsigned n)
     unsigned used = 0;
     int rc;
 
+    for (unsigned i = 0; i < n; i++)
+        MUST(fcntl(FIRST + (int)i, F_GETFD) >= 0);
     ticket_keys_take();
     for (unsigned i = 0; i < n; i++)
         if (fcntl(FIRST + (int)i, F_GETFD) < 0) {
