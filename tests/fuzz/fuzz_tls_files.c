@@ -55,6 +55,11 @@ static const char certificate[] =
 
 #define PATH_BYTES 64
 
+/* Ticket keys that are handed over: a mark, a time, the number of keys, and the keys. */
+#define HANDED_OVER_TIME    8
+#define HANDED_OVER_KEYS    16
+#define HANDED_OVER_PADDING 4
+
 struct file {
     int fd;
     char path[PATH_BYTES];
@@ -117,8 +122,13 @@ static void try_handed_over(const uint8_t *data, size_t size)
 {
     uint8_t keys[TLS_TICKETS_OWN_BYTES];
 
-    if (size <= sizeof(keys) && tls_tickets_import_own(data, size) == 0)
-        MUST(tls_tickets_export_own(keys) > 0);
+    if (size > sizeof(keys) || tls_tickets_import_own(data, size) < 0)
+        return;
+    MUST(tls_tickets_export_own(keys) == size);
+    /* All but the time of the next key, which may be earlier, and padding at the end. */
+    MUST(memcmp(keys, data, HANDED_OVER_TIME) == 0);
+    MUST(memcmp(keys + HANDED_OVER_KEYS, data + HANDED_OVER_KEYS,
+                size - HANDED_OVER_KEYS - HANDED_OVER_PADDING) == 0);
 }
 
 /* Its common name is UTF-8 that fits, or none. */

@@ -1,4 +1,4 @@
-/* daemon/predecessors_read: finds the descriptors of predecessors among those of LISTEN_FDS. */
+/* upgrade/predecessors_read: finds the descriptors of predecessors among those of LISTEN_FDS. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "daemon/hand_over.h"
-#include "daemon/predecessors_internal.h"
+#include "upgrade/hand_over.h"
+#include "upgrade/predecessors_internal.h"
 
 /* Keep ${fd}, which is of no use, open for now: each number of LISTEN_FDS is checked again later. */
 static int predecessors_put_aside(struct predecessors *p, int fd)
