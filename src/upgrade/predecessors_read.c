@@ -10,7 +10,7 @@
 #include "upgrade/hand_over.h"
 #include "upgrade/predecessors_internal.h"
 
-/* Keep ${fd}, which is of no use, open for now: each number of LISTEN_FDS is checked again later. */
+/* Keep ${fd}, which is of no use, open for now: each number of LISTEN_FDS is looked at again. */
 static int predecessors_put_aside(struct predecessors *p, int fd)
 {
     struct predecessor *q = calloc(1, sizeof(*q));
