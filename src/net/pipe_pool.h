@@ -23,6 +23,7 @@ struct pipe {
     int read_fd;
     int write_fd;
     size_t bytes;
+    bool cut_short;         /* by the last splice(2) out of it, see splice.c */
     bool lent;              /* see note: lent pipes */
     bool adopted;           /* see pipe_pool_adopt() */
     struct channel *holder; /* blocked receiver; NULL: none */

@@ -33,12 +33,28 @@ static void splice_note_size(struct channel *ch, ssize_t n)
         ch->read_trend = 0;
 }
 
+/*
+ * splice(2) sends a pipe in parts. If the peer's reset comes between two of them, it returns what
+ * it has sent, and has taken the error from the socket (splice_to_socket(), Linux fs/splice.c):
+ * from then on sends fail with EPIPE, and reads return end of file. So an EPIPE right after a
+ * splice that was cut short stands for a reset.
+ */
+static ssize_t splice_part_out(struct channel *ch, struct pipe *p)
+{
+    ssize_t n = splice_once(p->read_fd, ch->io.fd, p->bytes);
+
+    if (n == -EPIPE && p->cut_short)
+        n = -ECONNRESET;
+    p->cut_short = n > 0 && (size_t)n < p->bytes;
+    return n;
+}
+
 ssize_t splice_pipe_out(struct channel *ch, struct pipe *p)
 {
     ssize_t n;
 
     channel_before_send(ch);
-    n = splice_once(p->read_fd, ch->io.fd, p->bytes);
+    n = splice_part_out(ch, p);
     if ((n == 0 || n == -EAGAIN) && pipe_pool_is_drained(p))
         return -EIO; /* else its bytes would be waited for */
     if (n <= 0)
@@ -87,6 +103,7 @@ ssize_t splice_forward(struct channel *ch, size_t max)
         return n;
     }
     p->bytes = (size_t)n;
+    p->cut_short = false;
     splice_note_size(ch, n);
     splice_deliver(ch, dst, p);
     return n;

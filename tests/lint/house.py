@@ -17,7 +17,7 @@ LONG_FOLDERS = {
     "config": 5750,
     "ctl": 5990,
     "engine": 7400,
-    "net": 9470,
+    "net": 9490,
     "option": 7260,
     "server": 6370,
     "service": 7155,

@@ -117,8 +117,12 @@ ssize_t splice(int from, off64_t *from_at, int to, off64_t *to_at, size_t len, u
     ssize_t (*next)(int, off64_t *, int, off64_t *, size_t, unsigned) = dlsym(RTLD_NEXT, "splice");
     int error;
 
-    return strike(FAULT_SPLICE, &error) ? outcome(error)
-                                        : next(from, from_at, to, to_at, len, flags);
+    if (!strike(FAULT_SPLICE, &error))
+        return next(from, from_at, to, to_at, len, flags);
+    if (error != FAULT_RESET_MISSED)
+        return outcome(error);
+    atomic_store(&faults[FAULT_SPLICE].error, EPIPE);
+    return next(from, from_at, to, to_at, 1, flags);
 }
 
 int epoll_create1(int flags)

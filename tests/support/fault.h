@@ -24,6 +24,12 @@ enum fault_call {
 #define FAULT_SLOW    (-1)
 #define FAULT_SLOW_MS 250
 
+/*
+ * As `error`, of FAULT_SPLICE: the first of the calls moves a byte, those after it fail with EPIPE,
+ * as if a reset had come during the first one.
+ */
+#define FAULT_RESET_MISSED (-2)
+
 /* As `times`: from now on always. */
 #define FAULT_ALWAYS 0xffffffffu
 

@@ -147,12 +147,23 @@ static void say(int fd, const void *data, size_t len)
     }
 }
 
+/* A process that is stopped and goes on gets EINTR, if the socket has a time limit (signal(7)). */
+static ssize_t sockets_receive(int fd, void *data, size_t len, int flags)
+{
+    ssize_t n;
+
+    do
+        n = recv(fd, data, len, flags);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
 static void hear(int fd, void *data, size_t len)
 {
     uint8_t *at = data;
 
     while (len > 0) {
-        ssize_t n = recv(fd, at, len, 0);
+        ssize_t n = sockets_receive(fd, at, len, 0);
 
         ck_assert_msg(n > 0, "%zu bytes missing: %s", len, n ? strerror(errno) : "end of file");
         at += n;
@@ -246,7 +257,7 @@ size_t sockets_stuff(int fd, size_t from)
 void sockets_hear_end(int fd)
 {
     char byte;
-    ssize_t n = recv(fd, &byte, 1, 0);
+    ssize_t n = sockets_receive(fd, &byte, 1, 0);
 
     ck_assert_msg(n == 0, "not end of file but %s", n < 0 ? strerror(errno) : "bytes");
 }
@@ -254,7 +265,7 @@ void sockets_hear_end(int fd)
 void sockets_hear_reset(int fd)
 {
     char byte;
-    ssize_t n = recv(fd, &byte, 1, 0);
+    ssize_t n = sockets_receive(fd, &byte, 1, 0);
 
     ck_assert_msg(n < 0 && errno == ECONNRESET, "not a reset but %s",
                   n == 0  ? "end of file"
@@ -265,7 +276,7 @@ void sockets_hear_reset(int fd)
 void sockets_hear_nothing(int fd)
 {
     char byte;
-    ssize_t n = recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+    ssize_t n = sockets_receive(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
 
     ck_assert_msg(n < 0 && errno == EAGAIN, "not nothing but %s",
                   n == 0  ? "end of file"

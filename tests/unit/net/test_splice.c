@@ -264,3 +264,15 @@ TEST(bytes, broken_receiver_drops_the_bytes_in_the_pipe_and_frees_the_pipe)
     ck_assert_ptr_null(spliced.to.channel.pipe);
     ck_assert(!probe_saw(&spliced.to, PROBE_CLOSED));
 }
+
+TEST(bytes, a_reset_that_splice_has_not_reported_is_no_end_of_file)
+{
+    fault_plan(FAULT_SPLICE, 1, 2, FAULT_RESET_MISSED);
+    spliced_start(SPLICE_ON);
+    sockets_say_pattern(spliced.from.peer, 0, 1000);
+    probe_wait(&spliced.to, PROBE_BROKEN);
+    ck_assert_int_eq(spliced.to.broken, -ECONNRESET);
+    sockets_end(spliced.to.peer); /* what a read gets after that */
+    probe_wait(&spliced.to, PROBE_CLOSED);
+    ck_assert_int_eq(spliced.to.error, -ECONNRESET);
+}
