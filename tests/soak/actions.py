@@ -216,7 +216,7 @@ def kill_sessions(r, draw):
 @action("admin", 0.5)
 def shed(r, draw):
     server = draw.choice([name for name in r.place.servers if not name.startswith("mirror")])
-    excuse = r.excuses.begin(f"{server} is shed", "reset cut",
+    excuse = r.excuses.begin(f"{server} is shed", "refused reset cut",
                              lambda s: s.server_name == server or s.listener.upstream == server.partition("/")[0]
                              and not s.server)
     r.later(1.5 + r.t.scale, excuse.end)
