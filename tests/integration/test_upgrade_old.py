@@ -56,8 +56,11 @@ def counters_of_a_killed_one(t):
                 now = chain.statistics("listen front")
                 check_equal((now["sessions"], now["error"]), (1, 1), "open sessions, and ends by errors")
         chain.wait_line(f"process {chain.old[0]} has drained and ended", chain.pid)
-        now = chain.statistics("listen front")
-        check_equal((now["sessions_total"], now["sessions"], now["error"]), (2, 0, 1), "ends")
+
+        def ends():
+            now = chain.statistics("listen front")
+            return now["sessions_total"], now["sessions"], now["error"]
+        chain.eventually(lambda: ends() == (2, 0, 1), "the control loop has the last report")
         chain.stop()
 
 
@@ -98,7 +101,7 @@ def counters_of_what_came_back(t):
         end(*first)
         chain.wait_gone(old)
         chain.wait_line("has drained and ended", chain.pid)
-        check_equal(numbers(), [0] * 6, "open sessions and all, of listener, upstream and server")
+        chain.eventually(lambda: numbers() == [0] * 6, "open sessions and all, of listener, upstream and server")
         chain.stop()
 
 

@@ -73,7 +73,7 @@ class Node(Namespace):
         path = self.t.write(f"{self.name}/keepalived.conf", text)
         self.t.write(f"{self.name}/pair.nft", self._example("table ip pair").replace("\\e\n", "\\\n"))
         os.chmod(self.t.write(f"{self.name}/pair", self._example("#!/bin/sh")), 0o755)
-        files = [word for kind in "pr" for word in (f"-{kind}", self.t.path(f"{self.name}/{kind}.pid"))]
+        files = [word for kind in "prcb" for word in (f"-{kind}", self.t.path(f"{self.name}/{kind}.pid"))]
         with self.there(), open(self.t.path(f"{self.name}/log"), "wb") as log:
             for setting in literal("net.ipv4.conf.all.arp_ignore = 1").splitlines():
                 name, value = setting.split(" = ")
