@@ -152,7 +152,7 @@ def limits(memory):
     return {"cpu": {"quota": 150000, "period": 100000}, "memory": {"limit": memory}}
 
 
-@test(needs=NEEDS, timeout=60)
+@test(needs=NEEDS, timeout=60, plain_only=True)
 def cgroup_limits(t):
     """the quota of processors gives the number of threads, and max_memory keeps it below the limit of memory"""
     own = "max_memory = 40m\n[worker]\nthreads = 0"
