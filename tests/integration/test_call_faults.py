@@ -161,7 +161,7 @@ def answers_without_memory(t, whose, thread):
 def each_upgrade(t, faults, fault, value=0, step=1):
     """Replace the program with one call failing after the other."""
     config = Config(t)
-    with Chain(t, "upgrade_timeout = 2s\n" + config.own, environment=faults.environment()) as chain:
+    with Chain(t, "upgrade_timeout = 5s\n" + config.own, environment=faults.environment()) as chain:
         ends = []
 
         def replace():
