@@ -279,7 +279,6 @@ static void check_connect(struct check *c)
     c->result.answer_bytes = 0;
     c->connect = conf->connect;
     c->connect.sock.unseen = check_script_is_bare(c->script, c->at);
-    c->connect.sock.any_source = conf->connect.sock.freebind;
     connector_start(&c->connector, check_addresses(c, step), c->n_addresses,
                     left_ns > 0 ? left_ns : 1, &c->connect);
 }

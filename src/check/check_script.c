@@ -121,10 +121,11 @@ static int check_script_build(struct check_script *s)
 }
 
 /* A check sends little: no later call would set TCP_NODELAY. */
-static void check_script_set_options(struct sock_options *o)
+static void check_script_set_sock(struct sock_connect_conf *sock)
 {
-    o->nodelay_later = false;
-    sock_options_index(o);
+    sock->any_source = sock->freebind;
+    sock->options.nodelay_later = false;
+    sock_options_index(&sock->options);
 }
 
 int check_script_init(struct check_script *s, const struct check_conf *conf)
@@ -137,7 +138,7 @@ int check_script_init(struct check_script *s, const struct check_conf *conf)
     if (conf->timeout_ns <= 0)
         return -EINVAL;
     *s = (struct check_script){.conf = *conf};
-    check_script_set_options(&s->conf.connect.sock.options);
+    check_script_set_sock(&s->conf.connect.sock);
     rc = arena_create(&s->memory);
     if (rc < 0)
         return rc;

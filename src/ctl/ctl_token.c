@@ -44,7 +44,7 @@ int ctl_token_read(char **out, const char *path)
         ctl_report("%s: cannot be read", path);
         return rc;
     }
-    while (len > 0 && strchr(BLANKS, text[len - 1]) && text[len - 1] != '\0')
+    while (len > 0 && memchr(BLANKS, text[len - 1], strlen(BLANKS)))
         len--;
     rc = ctl_token_check(text, len, path);
     if (rc == 0)

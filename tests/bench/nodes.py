@@ -7,7 +7,6 @@ a rate, and sessions are held; each byte is compared. Needs root. See README.md,
 """
 
 import argparse
-import ctypes
 import json
 import os
 import platform
@@ -23,14 +22,14 @@ from pathlib import Path
 
 from control import child
 from nodes.load import clients, serve
-from nodes.network import CLONE_NEWNS, PORT, SERVER, SERVER_PORT, VIP, Network, inside, mount
+from nodes.network import PORT, SERVER, SERVER_PORT, VIP, Network
 from runner.contender import CONF, SERVER_CPU, fill_in
+from runner.namespaces import CLONE_NEWNS, CLONE_NEWPID, inside, keep_mounts, new_namespaces, run
 from runner.options import add_servers
 from runner.process import BenchError, Process
 from runner.progress import progress
 from runner.table import lines
 
-CLONE_NEWPID = 0x20000000
 READY_S, STOP_S = 10, 10
 QUIET_S, GONE_S, BACK_S, WAKE_S = 1, 2, 3, 2
 MEANWHILE = 4  # of the sessions, so many more are held while a node is away
@@ -295,19 +294,16 @@ def guarded(pipe, function, *args):
 
 def as_init(pipe, *args):
     """The first process of a new namespace of processes: with it they all end."""
-    mount("-t", "proc", "proc", "/proc")
+    run("mount", "-t", "proc", "proc", "/proc")
     os.write(pipe, json.dumps(run_here(*args)).encode())
     return 0
 
 
 def own_processes(pipe, *args):
     """Fork the init of a new namespace of processes."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNS) < 0:
-        raise PermissionError(ctypes.get_errno(), "namespaces need root")
-    mount("--make-rprivate", "/")
-    if libc.unshare(CLONE_NEWPID) < 0:  # after mount(8): the next child is the init
-        raise PermissionError(ctypes.get_errno(), "namespaces need root")
+    new_namespaces(CLONE_NEWNS)
+    keep_mounts()
+    new_namespaces(CLONE_NEWPID)  # after mount(8): the next child is the init
     pid = os.fork()
     if pid == 0:
         os._exit(guarded(pipe, as_init, *args))
@@ -339,13 +335,13 @@ def main():
     print(f"{time.strftime('%Y-%m-%d %H:%M')}, Linux {platform.release()}, {os.cpu_count()} CPUs, "
           f"{options.rate} new connections a second, half of the sessions talk", flush=True)
     try:
-        for run in runs:
-            progress(" ".join(map(str, run[:3])))
-            found, transcript = run_once(*run)
+        for which in runs:
+            progress(" ".join(map(str, which[:3])))
+            found, transcript = run_once(*which)
             rows.append(found)
             transcripts += [transcript] if transcript else []
     except (BenchError, KeyboardInterrupt) as error:
-        progress(f"nodes.py: {' '.join(map(str, run[:3]))}: {error or 'stopped'}", is_lasting=True)
+        progress(f"nodes.py: {' '.join(map(str, which[:3]))}: {error or 'stopped'}", is_lasting=True)
     print(lines(HEADER, rows))
     for transcript in transcripts:
         print(f"\n{transcript}", end="")

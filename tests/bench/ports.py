@@ -9,7 +9,6 @@ for a minute. Requires root, for a network namespace. See README.md.
 
 import argparse
 import contextlib
-import ctypes
 import os
 import re
 import signal
@@ -21,10 +20,10 @@ import time
 from pathlib import Path
 from statistics import median
 
+from runner.namespaces import CLONE_NEWNET, ip, new_namespaces
 from runner.options import add_servers
 from runner.table import lines
 
-CLONE_NEWNET = 0x40000000  # sched.h
 SERVER = ("127.0.0.1", 7008)
 PING = bytes(64)
 
@@ -97,9 +96,8 @@ def read_options():
 
 def own_network(ports):
     """A new network namespace for this process, with that many ports, none of which is used again early."""
-    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
-        raise OSError(ctypes.get_errno(), "no network namespace")
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    new_namespaces(CLONE_NEWNET)
+    ip("link", "set", "lo", "up")
     settings = Path("/proc/sys/net/ipv4")
     (settings / "ip_local_port_range").write_text(f"40000 {40000 + ports - 1}", encoding="ascii")
     (settings / "tcp_tw_reuse").write_text("0", encoding="ascii")

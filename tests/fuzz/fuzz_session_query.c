@@ -106,10 +106,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size == 0)
         return 0;
-    text = malloc(size);
+    text = strndup((const char *)data + 1, size - 1);
     MUST(text != NULL);
-    memcpy(text, data + 1, size - 1);
-    text[size - 1] = '\0';
     switch (data[0] % 4) {
     case 0: try_cursor(text); break;
     case 1: try_cursor_of(data + 1, size - 1); break;

@@ -11,8 +11,9 @@ import time
 from collections import Counter
 from contextlib import suppress
 
-from nodes.network import PORT, SERVER, SERVER_PORT, VIP, enter
+from nodes.network import PORT, SERVER, SERVER_PORT, VIP
 from runner.contender import LOAD_CPU
+from runner.namespaces import enter_host
 from runner.process import come_first
 
 MESSAGE_BYTES = 64
@@ -37,7 +38,7 @@ def _turn(s):
 
 def serve(pipe):
     """The server."""
-    enter("server")
+    enter_host("server")
     come_first(LOAD_CPU)
     selector, listener = selectors.DefaultSelector(), socket.create_server((SERVER, SERVER_PORT), backlog=4096)
     selector.register(listener, selectors.EVENT_READ)
@@ -220,6 +221,6 @@ class Clients:
 
 def clients(rate, pipe):
     """The process."""
-    enter("client")
+    enter_host("client")
     come_first(LOAD_CPU)
     Clients(rate).run(pipe)

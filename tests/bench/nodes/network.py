@@ -6,49 +6,14 @@
 This process is in the namespace of the router. All of it ends with this process.
 """
 
-import ctypes
-import os
-import subprocess
 from pathlib import Path
 
-from runner.process import BenchError
+from runner.namespaces import add_host, enter_network, ip
 
-CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 VIP, PORT = "10.99.0.1", 7007
 SERVER, SERVER_PORT = "10.2.0.200", 9000
 ROUTER_TO_NODES, ROUTER_TO_CLIENT, CLIENT = "10.2.0.254", "10.3.0.254", "10.3.0.1"
 GROUP, TWIN, BUCKETS, IDLE_S = 1000, 2000, 1024, 1
-NETNS = "/run/netns"
-
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def ip(*words):
-    """Run ip(8)."""
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise BenchError(f"ip {' '.join(words)}: {done.stderr.strip()}")
-    return done.stdout
-
-
-def mount(*words):
-    """Run mount(8)."""
-    done = subprocess.run(["mount", *words], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise BenchError(f"mount {' '.join(words)}: {done.stderr.strip()}")
-
-
-def enter(namespace):
-    """Put this process into a namespace of the network."""
-    fd = os.open(f"{NETNS}/{namespace}", os.O_RDONLY | os.O_CLOEXEC)
-    if _libc.setns(fd, CLONE_NEWNET) < 0:
-        raise BenchError(f"setns: {os.strerror(ctypes.get_errno())}")
-    os.close(fd)
-
-
-def inside(namespace, *command):
-    """A command as it runs there."""
-    return ["ip", "netns", "exec", namespace, *command]
 
 
 def address_of(node):
@@ -60,11 +25,7 @@ class Network:
     """The whole network, with so many nodes, all with a route."""
 
     def __init__(self, nodes, hops):
-        if _libc.unshare(CLONE_NEWNS | CLONE_NEWNET) < 0:
-            raise PermissionError(ctypes.get_errno(), "a network of its own needs root")
-        mount("--make-rprivate", "/")
-        os.makedirs(NETNS, exist_ok=True)
-        mount("-t", "tmpfs", "tmpfs", NETNS)
+        enter_network()
         self.hops, self.routed = hops, []
         self.all = list(range(1, nodes + 1))
         ip("link", "set", "lo", "up")
@@ -73,11 +34,11 @@ class Network:
         ip("link", "add", "nodes", "type", "bridge")
         ip("address", "add", f"{ROUTER_TO_NODES}/24", "dev", "nodes")
         ip("link", "set", "nodes", "up")
-        self._add("client", "to-client", CLIENT, ROUTER_TO_CLIENT)
+        self._add("client", CLIENT, ROUTER_TO_CLIENT)
         ip("address", "add", f"{ROUTER_TO_CLIENT}/24", "dev", "to-client")
-        self._add("server", "to-server", SERVER, ROUTER_TO_NODES, "nodes")
+        self._add("server", SERVER, ROUTER_TO_NODES, "nodes")
         for node in self.all:
-            self._add(f"node{node}", f"to-node{node}", address_of(node), ROUTER_TO_NODES, "nodes")
+            self._add(f"node{node}", address_of(node), ROUTER_TO_NODES, "nodes")
             ip("-n", f"node{node}", "address", "add", f"{VIP}/32", "dev", "lo")
             if hops == "resilient":
                 for number in (node, TWIN + node):
@@ -89,15 +50,9 @@ class Network:
         (Path("/proc/sys") / name).write_text(str(value), encoding="ascii")
 
     @staticmethod
-    def _add(namespace, link, address, gateway, bridge=None):
-        ip("netns", "add", namespace)
-        ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", namespace)
-        if bridge:
-            ip("link", "set", link, "master", bridge)
-        ip("link", "set", link, "up")
-        for words in (("link", "set", "lo", "up"), ("address", "add", f"{address}/24", "dev", "eth0"),
-                      ("link", "set", "eth0", "up"), ("route", "add", "default", "via", gateway)):
-            ip("-n", namespace, *words)
+    def _add(host, address, gateway, bridge=None):
+        add_host(host, address, bridge)
+        ip("-n", host, "route", "add", "default", "via", gateway)
 
     def route(self, nodes):
         """From now on the router sends connections to these nodes."""

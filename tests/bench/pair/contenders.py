@@ -36,6 +36,8 @@ class Pair:
         self.words = shlex.split(str(command)) if command else []
         chrooted = self.words and Path(self.words[0]).name == "chroot"
         self.root = Path(self.words[1]).resolve() if chrooted else Path("/")
+        if self.words and not chrooted:
+            self.words[0] = str(Path(self.words[0]).absolute())
         self.template, self.values, self.keeps = template, values, keeps
         self.drain_signal = signal.SIGTERM
         self.script = ""
@@ -142,7 +144,7 @@ class Node:
         files = self.directory
         self.keepalived = self._spawn(
             "keepalived.log", "keepalived", "-P", "-n", "-l", "-D", "-f", str(files / "keepalived.conf"),
-            "-p", str(files / "keepalived.pid"), "-r", str(files / "vrrp.pid"))
+            *(word for kind in "prcb" for word in (f"-{kind}", str(files / f"{kind}.pid"))))
 
     def log(self):
         """What both have written."""
