@@ -51,7 +51,7 @@ class Contender:
             inside = "/" / Path(directory).relative_to(root)  # as the server sees it
             values = {"PORT": port, "UPSTREAM_PORT": upstream_port, "DIRECTORY": inside,
                       "CONFIG": inside / "conf", "CERTIFICATE": inside / "certificate.pem"}
-            values |= {name: fill_in(value, values) for name, value in self.values.items()}
+            values |= {name: fill_in(str(value), values) for name, value in self.values.items()}
             if certificate:
                 path = Path(directory) / "certificate.pem"
                 path.touch(0o600)
